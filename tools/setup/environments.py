@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Python environments from requirement files with hashes.
+
+All of them run on Debian's own interpreter where there is one, since the images hold the same, and all are relocatable:
+they are built under another name, and pods see them at another path. None holds gearshift itself; a checkout is
+found through PYTHONPATH, so several checkouts share one environment.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from tools.setup.packages import install_packages
+from tools.setup.paths import ROOT, cache
+from tools.setup.process import SetupError, Word, output_of, run
+from tools.setup.store import Result, ensure, key_of
+
+REQUIREMENTS: Final = ROOT / "requirements"
+SYSTEM_PYTHON: Final = Path("/usr/bin/python3.11")
+RECIPE: Final = "1"
+"""Part of every key; raise it when the way to build changes and the inputs do not."""
+
+
+def uv() -> Result:
+    """The installer, in a folder of its own."""
+    return Result(
+        folder="tools",
+        name="uv",
+        key=key_of(RECIPE, REQUIREMENTS / "uv.txt"),
+        about="the Python installer uv, from PyPI (25 MB, 5 s)",
+        build=_build_uv,
+    )
+
+
+def control_env() -> Result:
+    """What development, tests and the demo run on."""
+    return _env("control-env", "control", "Python packages for the control plane and the checks (400 MB, 20 s)")
+
+
+def runtime_env() -> Result:
+    """What the control-plane image holds."""
+    return _env("runtime-env", "runtime", "Python packages of the control-plane image (90 MB, 10 s)")
+
+
+def engine_env() -> Result:
+    """vLLM for pods whose engines run on the CPU."""
+    about = "vLLM's CPU build with NIXL for the engine pods (6 GB, 1 to 4 minutes)"
+    return _env("engine-env", "engine", about, keep=2)
+
+
+def interpreter() -> Path:
+    """The Python that environments are made for: Debian's, else the one that runs this."""
+    if SYSTEM_PYTHON.exists():
+        return SYSTEM_PYTHON
+    if sys.version_info[:2] != (3, 11):
+        raise SetupError(f"environments: Python 3.11 is needed, this is {sys.version.split()[0]} ({sys.executable})")
+    return Path(sys.executable).resolve()
+
+
+def _env(name: str, requirements: str, about: str, *, keep: int = 3) -> Result:
+    lock = REQUIREMENTS / f"{requirements}.txt"
+    return Result(
+        folder="envs",
+        name=requirements,
+        key=key_of(RECIPE, str(interpreter()), lock),
+        about=about,
+        build=lambda aside: _build_env(name, aside, lock),
+        keep=keep,
+    )
+
+
+def _build_env(name: str, aside: Path, lock: Path) -> None:
+    command = ensure(uv()) / "bin" / "uv"
+    env = {"UV_CACHE_DIR": str(cache() / "uv"), "UV_NO_CONFIG": "1", **_index_of_pip(), **_certificates_of_pip()}
+    env = {name: value for name, value in env.items() if name not in os.environ}
+    run(name, [command, "venv", "--relocatable", "--python", interpreter(), aside], env=env)
+    target = ["--python", aside / "bin" / "python"]
+    run(name, [command, "pip", "install", *target, "--require-hashes", "--no-deps", "-r", lock], env=env)
+    run(name, [aside / "bin" / "python", "-m", "compileall", "-q", "-j", "2", aside / "lib"])
+
+
+def _build_uv(aside: Path) -> None:
+    run("uv", [*_pip(), "install", "--target", aside, "--require-hashes", "-r", REQUIREMENTS / "uv.txt"])
+
+
+def _pip() -> list[Word]:
+    """A pip that exists, if need be one that a throw-away environment brings."""
+    for python in (sys.executable, str(SYSTEM_PYTHON), "python3"):
+        if output_of([python, "-m", "pip", "--version"]):
+            return [python, "-m", "pip"]
+    install_packages("python3-venv")
+    folder = cache() / "tools" / "pip"
+    run("uv", [SYSTEM_PYTHON, "-m", "venv", "--clear", folder])
+    return [folder / "bin" / "python", "-m", "pip"]
+
+
+def _index_of_pip() -> dict[str, str]:
+    """uv does not read pip's settings: where pip was told of another index, tell uv."""
+    settings = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+    index = os.environ.get("PIP_INDEX_URL") or output_of(settings)
+    return {"UV_DEFAULT_INDEX": index} if index else {}
+
+
+def _certificates_of_pip() -> dict[str, str]:
+    bundle = os.environ.get("PIP_CERT")
+    return {"SSL_CERT_FILE": bundle} if bundle else {}
