@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pure decisions about layout, role and number of pods: a snapshot goes in, a plan with its reasons comes out."""
+"""Pure decisions: a snapshot and a memory in, a plan out. No IO, no clock, no randomness, no logging."""

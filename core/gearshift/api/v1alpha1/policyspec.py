@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of the spec that bounds decisions: policy and override."""
+
+from datetime import datetime
+from typing import Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from gearshift.api.base import Duration, FrozenModel
+from gearshift.api.v1alpha1 import specrules
+from gearshift.api.v1alpha1.rules import check, schema
+from gearshift.api.vocabulary import Actuation, Layout, Role
+
+
+class Objectives(FrozenModel):
+    """Latency that the service should keep."""
+
+    ttft: Duration = Field(default=Duration("1500ms"), description="Time to first token at the 90th percentile.")
+    itl: Duration = Field(default=Duration("50ms"), description="Inter-token latency at the 90th percentile.")
+
+
+class Policy(FrozenModel):
+    """How decisions are made and what becomes of them."""
+
+    model_config = ConfigDict(json_schema_extra=schema(specrules.POLICY))
+
+    actuation: Actuation = Field(
+        default=Actuation.AUTO, description="Advisory reports, Approve waits for a human, Auto acts."
+    )
+    objectives: Objectives = Objectives()
+    window: Duration = Field(default=Duration("30s"), description="Span of metrics that a decision looks at.")
+    dwell: Duration = Field(default=Duration("30s"), description="Least time that a pod keeps a layout or role.")
+    cooldown: Duration = Field(
+        default=Duration("15s"), description="Least time between two transitions of the service."
+    )
+    drain_timeout: Duration = Field(
+        default=Duration("60s"), description="Longest wait for requests in flight before a transition is given up."
+    )
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        check(specrules.POLICY, self)
+        return self
+
+
+class Override(FrozenModel):
+    """A human's order on layout or role, with an expiry."""
+
+    model_config = ConfigDict(json_schema_extra=schema(specrules.OVERRIDE))
+
+    layout: Layout | None = Field(default=None, description="All pods take this layout.")
+    role: Role | None = Field(default=None, description="All pods above the other roles' floors take this role.")
+    until: datetime = Field(description="When the order ends.")
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        check(specrules.OVERRIDE, self)
+        return self

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of the spec, object by object."""
+
+from typing import Any, Final
+
+from gearshift.api.v1alpha1.rules import Rule
+from gearshift.api.vocabulary import EngineKind, Layout, Role
+
+_SP_LAYOUTS: Final = (Layout.SP, Layout.SHIFT)
+
+# Arguments that the sidecar sets from other fields of the spec.
+OWNED_ARGS: Final = (
+    "--host", "--port", "--model", "--served-model-name", "--revision", "--tensor-parallel-size", "-tp",
+    "--data-parallel-size", "-dp", "--pipeline-parallel-size", "-pp", "--kv-transfer-config", "--worker-cls",
+    "--accelerators", "--layout", "--role", "--sequence-parallel-size", "--shift-threshold-tokens",
+    "--trust-remote-code", "--api-key", "--uds",
+)  # fmt: skip
+_OWNED_CEL: Final = "[" + ", ".join(f"'{arg}'" for arg in OWNED_ARGS) + "]"
+
+
+_DIGITS = "['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']"
+
+
+def _decimal(number: str) -> str:
+    """CEL that prints an integer of 0..1000: ``string(int)`` has no bound that CEL's cost estimate would accept."""
+    hundreds = f"({number} > 99 ? {_DIGITS}[{number} / 100] : '')"
+    tens = f"({number} > 9 ? {_DIGITS}[{number} / 10 % 10] : '')"
+    return f"({number} > 999 ? '1000' : {hundreds} + {tens} + {_DIGITS}[{number} % 10])"
+
+
+def _flag(argument: str) -> str:
+    return argument.split("=", 1)[0]
+
+
+def _owned(engine: Any) -> list[str]:
+    return [arg for arg in engine.args if _flag(arg) in OWNED_ARGS]
+
+
+ENV_SOURCE: Final = (
+    Rule(
+        cel="has(self.secretKeyRef) != has(self.configMapKeyRef)",
+        message_cel="'valueFrom needs exactly one of secretKeyRef and configMapKeyRef'",
+        holds=lambda s: (s.secret_key_ref is None) != (s.config_map_key_ref is None),
+        message=lambda s: "valueFrom needs exactly one of secretKeyRef and configMapKeyRef",
+    ),
+)
+
+ENV: Final = (
+    Rule(
+        cel="has(self.value) != has(self.valueFrom)",
+        message_cel="'environment variable ' + self.name + ' needs exactly one of value and valueFrom'",
+        holds=lambda e: (e.value is None) != (e.value_from is None),
+        message=lambda e: f"environment variable {e.name} needs exactly one of value and valueFrom",
+    ),
+    Rule(
+        cel="!self.name.startsWith('GEARSHIFT_POD_') && !self.name.startsWith('GEARSHIFT_ROUTER_')",
+        message_cel="'environment variable ' + self.name + ' is set by the operator'",
+        holds=lambda e: not e.name.startswith(("GEARSHIFT_POD_", "GEARSHIFT_ROUTER_")),
+        message=lambda e: f"environment variable {e.name} is set by the operator",
+    ),
+)
+
+ENGINE: Final = (
+    Rule(
+        cel=f"self.args.all(a, !(a.split('=')[0] in {_OWNED_CEL}))",
+        message_cel=f"'args: ' + self.args.filter(a, a.split('=')[0] in {_OWNED_CEL})[0] + ' is set by other fields of the spec'",
+        holds=lambda e: not _owned(e),
+        message=lambda e: f"args: {_owned(e)[0]} is set by other fields of the spec",
+    ),
+)
+
+PARALLELISM: Final = (
+    Rule(
+        cel="!has(self.initial) || self.initial in self.layouts",
+        message_cel="'initial: ' + self.initial + ' is not one of layouts'",
+        holds=lambda p: p.initial is None or p.initial in p.layouts,
+        message=lambda p: f"initial: {p.initial} is not one of layouts",
+    ),
+    Rule(
+        cel="!has(self.sequenceParallelSize) || self.layouts.exists(l, l in ['SP', 'Shift'])",
+        message_cel="'sequenceParallelSize: ' + "
+        + _decimal("self.sequenceParallelSize")
+        + " + ' needs layout SP or Shift in layouts'",
+        holds=lambda p: p.sequence_parallel_size is None or any(x in _SP_LAYOUTS for x in p.layouts),
+        message=lambda p: f"sequenceParallelSize: {p.sequence_parallel_size} needs layout SP or Shift in layouts",
+    ),
+    Rule(
+        cel="!has(self.shiftThresholdTokens) || 'Shift' in self.layouts",
+        message_cel="'shiftThresholdTokens needs layout Shift in layouts'",
+        holds=lambda p: p.shift_threshold_tokens is None or Layout.SHIFT in p.layouts,
+        message=lambda p: "shiftThresholdTokens needs layout Shift in layouts",
+    ),
+)
+
+ROLE: Final = (
+    Rule(
+        cel="!has(self.min) || !has(self.max) || self.min <= self.max",
+        message_cel="'role ' + self.name + ': min ' + "
+        + _decimal("self.min")
+        + " + ' is above max ' + "
+        + _decimal("self.max"),
+        holds=lambda r: r.min is None or r.max is None or r.min <= r.max,
+        message=lambda r: f"role {r.name}: min {r.min} is above max {r.max}",
+    ),
+    Rule(
+        cel="!has(self.min) || self.min <= self.replicas",
+        message_cel="'role ' + self.name + ': replicas ' + "
+        + _decimal("self.replicas")
+        + " + ' is below min ' + "
+        + _decimal("self.min"),
+        holds=lambda r: r.min is None or r.min <= r.replicas,
+        message=lambda r: f"role {r.name}: replicas {r.replicas} is below min {r.min}",
+    ),
+    Rule(
+        cel="!has(self.max) || self.replicas <= self.max",
+        message_cel="'role ' + self.name + ': replicas ' + "
+        + _decimal("self.replicas")
+        + " + ' is above max ' + "
+        + _decimal("self.max"),
+        holds=lambda r: r.max is None or r.replicas <= r.max,
+        message=lambda r: f"role {r.name}: replicas {r.replicas} is above max {r.max}",
+    ),
+)
+
+POLICY: Final = (
+    Rule(
+        cel="duration(self.window) >= duration('5s') && duration(self.window) <= duration('1h')",
+        message_cel="'window: ' + self.window + ' is not between 5s and 1h'",
+        holds=lambda p: 5 <= p.window.seconds <= 3600,
+        message=lambda p: f"window: {p.window} is not between 5s and 1h",
+    ),
+    Rule(
+        cel="duration(self.drainTimeout) >= duration('1s') && duration(self.drainTimeout) <= duration('1h')",
+        message_cel="'drainTimeout: ' + self.drainTimeout + ' is not between 1s and 1h'",
+        holds=lambda p: 1 <= p.drain_timeout.seconds <= 3600,
+        message=lambda p: f"drainTimeout: {p.drain_timeout} is not between 1s and 1h",
+    ),
+    Rule(
+        cel="duration(self.dwell) <= duration('24h') && duration(self.cooldown) <= duration('24h')",
+        message_cel="'dwell: ' + self.dwell + ' or cooldown: ' + self.cooldown + ' is above 24h'",
+        holds=lambda p: p.dwell.seconds <= 86400 and p.cooldown.seconds <= 86400,
+        message=lambda p: f"dwell: {p.dwell} or cooldown: {p.cooldown} is above 24h",
+    ),
+)
+
+OVERRIDE: Final = (
+    Rule(
+        cel="has(self.layout) != has(self.role)",
+        message_cel="'override needs exactly one of layout and role'",
+        holds=lambda o: (o.layout is None) != (o.role is None),
+        message=lambda o: "override needs exactly one of layout and role",
+    ),
+)
+
+
+def _names(spec: Any) -> list[Role]:
+    return [role.name for role in spec.roles]
+
+
+def _shiftless(spec: Any) -> bool:
+    layouts = spec.parallelism.layouts
+    return spec.engine.kind is EngineKind.SIMULATED or not any(x in _SP_LAYOUTS for x in layouts)
+
+
+SPEC: Final = (
+    Rule(
+        cel="self.roles.exists(r, r.name == 'Prefill') == self.roles.exists(r, r.name == 'Decode')",
+        message_cel="'roles: Prefill and Decode come together'",
+        holds=lambda s: (Role.PREFILL in _names(s)) == (Role.DECODE in _names(s)),
+        message=lambda s: "roles: Prefill and Decode come together",
+    ),
+    Rule(
+        cel="self.roles.all(a, self.roles.exists_one(b, b.name == a.name))",
+        message_cel="'roles: a role is listed twice'",
+        holds=lambda s: len(set(_names(s))) == len(s.roles),
+        message=lambda s: "roles: a role is listed twice",
+    ),
+    Rule(
+        cel="!has(self.parallelism.sequenceParallelSize) || self.pod.accelerators % self.parallelism.sequenceParallelSize == 0",
+        message_cel="'parallelism.sequenceParallelSize: ' + "
+        + _decimal("self.parallelism.sequenceParallelSize")
+        + " + ' does not divide pod.accelerators ' + "
+        + _decimal("self.pod.accelerators"),
+        holds=lambda s: (
+            s.parallelism.sequence_parallel_size is None
+            or s.pod.accelerators % s.parallelism.sequence_parallel_size == 0
+        ),
+        message=lambda s: (
+            f"parallelism.sequenceParallelSize: {s.parallelism.sequence_parallel_size} does not divide pod.accelerators {s.pod.accelerators}"
+        ),
+    ),
+    Rule(
+        cel="self.engine.kind == 'Simulated' || !self.parallelism.layouts.exists(l, l in ['SP', 'Shift'])",
+        message_cel="'parallelism.layouts: engine.kind VLLM serves TP and DP; SP and Shift need engine.kind Simulated'",
+        holds=_shiftless,
+        message=lambda s: (
+            "parallelism.layouts: engine.kind VLLM serves TP and DP; SP and Shift need engine.kind Simulated"
+        ),
+    ),
+    Rule(
+        cel="self.pod.accelerators > 1 || !self.parallelism.layouts.exists(l, l != 'TP')",
+        message_cel="'parallelism.layouts: a pod with pod.accelerators 1 has only layout TP'",
+        holds=lambda s: s.pod.accelerators > 1 or list(s.parallelism.layouts) == [Layout.TP],
+        message=lambda s: "parallelism.layouts: a pod with pod.accelerators 1 has only layout TP",
+    ),
+    Rule(
+        cel="!has(self.override) || !has(self.override.layout) || self.override.layout in self.parallelism.layouts",
+        message_cel="'override.layout: ' + self.override.layout + ' is not one of parallelism.layouts'",
+        holds=lambda s: s.override is None or s.override.layout is None or s.override.layout in s.parallelism.layouts,
+        message=lambda s: f"override.layout: {s.override.layout} is not one of parallelism.layouts",
+    ),
+    Rule(
+        cel="!has(self.override) || !has(self.override.role) || self.roles.exists(r, r.name == self.override.role)",
+        message_cel="'override.role: ' + self.override.role + ' is not one of roles'",
+        holds=lambda s: s.override is None or s.override.role is None or s.override.role in _names(s),
+        message=lambda s: f"override.role: {s.override.role} is not one of roles",
+    ),
+    Rule(
+        cel="!has(self.replicas) || self.replicas == 0 || self.replicas >= self.roles.map(r, has(r.min) ? r.min : (r.replicas > 0 ? 1 : 0)).sum()",
+        message_cel="'replicas: ' + " + _decimal("self.replicas") + " + ' is below the sum of the roles\\' floors'",
+        holds=lambda s: not s.replicas or s.replicas >= sum(role.floor for role in s.roles),
+        message=lambda s: f"replicas: {s.replicas} is below the sum of the roles' floors",
+    ),
+)

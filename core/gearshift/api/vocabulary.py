@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words of the product as types: layout, role, phase, kind of transition."""
+
+from enum import StrEnum
+
+
+class Layout(StrEnum):
+    """How the accelerators of one pod share the work."""
+
+    TP = "TP"  # tensor parallel over all accelerators
+    SP = "SP"  # Ulysses sequence parallel, optionally x TP
+    DP = "DP"  # independent replicas, one an accelerator
+    SHIFT = "Shift"  # SP or TP, chosen for every engine step by its number of scheduled tokens
+
+
+class Role(StrEnum):
+    """Which phase of a request a pod serves."""
+
+    UNIFIED = "Unified"
+    PREFILL = "Prefill"
+    DECODE = "Decode"
+
+
+class EngineKind(StrEnum):
+    """What runs in the engine container."""
+
+    VLLM = "VLLM"
+    SIMULATED = "Simulated"
+
+
+class Device(StrEnum):
+    """Accelerator family of the engine."""
+
+    CUDA = "CUDA"
+    CPU = "CPU"
+
+
+class Actuation(StrEnum):
+    """What becomes of a decision of the policy."""
+
+    ADVISORY = "Advisory"  # reported only
+    APPROVE = "Approve"  # acts once a human has named the plan's id
+    AUTO = "Auto"  # acts
+
+
+class PodPhase(StrEnum):
+    """State of a pod's transition machine. Only SERVING admits new requests."""
+
+    STARTING = "Starting"
+    SERVING = "Serving"
+    DRAINING = "Draining"
+    SWITCHING = "Switching"
+    VERIFYING = "Verifying"
+    PUBLISHING = "Publishing"
+    ROLLING_BACK = "RollingBack"
+    TERMINATING = "Terminating"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"  # never said by a sidecar: what a reader writes when it can't learn the phase
+
+
+class TransitionKind(StrEnum):
+    """What a transition changes."""
+
+    LAYOUT = "Layout"
+    ROLE = "Role"
+
+
+class TransitionResult(StrEnum):
+    """How a transition ended."""
+
+    RUNNING = "Running"
+    COMMITTED = "Committed"
+    ROLLED_BACK = "RolledBack"
+    FAILED = "Failed"

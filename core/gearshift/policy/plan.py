@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a decision is: actions, or Hold with a reason; and the memory that survives from tick to tick."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gearshift.api.vocabulary import Layout, Role, TransitionKind
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePod:
+    """Make the pod of an ordinal."""
+
+    ordinal: int
+    role: Role
+    layout: Layout
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Delete a pod; its termination drains it. ``force`` only for a pod whose node is gone."""
+
+    name: str
+    uid: str
+    reason: str
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Transit:
+    """Change layout or role of one pod."""
+
+    pod: str
+    kind: TransitionKind
+    to: str
+    expected_epoch: int
+    reason: str
+
+
+Action = CreatePod | DeletePod | Transit
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Nothing to do, and why."""
+
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Outcome of one tick.
+
+    ``actions`` are to be carried out now, in order. ``proposal`` is what the policy would do when actuation or a guard
+    keeps it from acting. ``id`` is stable for equal proposals, so that a human can approve it.
+    """
+
+    id: str
+    actions: tuple[Action, ...] = ()
+    proposal: tuple[Transit, ...] = ()
+    hold: Hold | None = None
+    reason: str = ""
+    message: str = ""
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What must outlive a tick. Rebuilt from status (transition history) after a restart."""
+
+    started_at: float  # when this operator began to watch the service; nothing shrinks or flips within one window of it
+    last_transition_at: float | None = None  # of the service
+    transition_at: Mapping[str, float] = field(default_factory=dict)  # pod -> when its last transition ended
+    evidence_since: Mapping[str, float] = field(default_factory=dict)  # candidate decision -> since when it has been wanted
