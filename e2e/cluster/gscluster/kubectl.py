@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `kubectl` of the cluster bound to one kubeconfig: how this package and the tests speak to an API server."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from gscluster import paths
+from gscluster.shell import run, succeeds
+
+
+class Kubectl:
+    """Call it with the words after `kubectl`."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self.kubeconfig = kubeconfig
+
+    def argv(self, *words: str) -> list[str | Path]:
+        return [paths.kubectl(), "--kubeconfig", self.kubeconfig, *words]
+
+    def __call__(self, *words: str, stdin: str | None = None, timeout_seconds: float = 60) -> str:
+        """Return the standard output; raise ClusterError with the error output on a status other than 0."""
+        return run(self.argv(*words), stdin=stdin, timeout_seconds=timeout_seconds)
+
+    def succeeds(self, *words: str) -> bool:
+        return succeeds(self.argv(*words))
+
+    def json(self, *words: str) -> Any:
+        """Return what `kubectl WORDS -o json` prints."""
+        return json.loads(self(*words, "-o", "json"))
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        """Apply objects given as dictionaries."""
+        self("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}))
