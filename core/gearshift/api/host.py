@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP over the Unix socket ``names.HOST_SOCKET``: what the sidecar asks of the engine host (PID 1 of the engine container).
+"""HTTP over the Unix socket ``names.HOST_SOCKET``: what the sidecar asks of the engine host.
+
+The host is PID 1 of the engine container.
 
 | request | body -> answer |
 |---|---|
 | ``GET /v1/processes`` | -> `ProcessList` |
-| ``PUT /v1/processes/{name}`` | `ProcessSpec` -> `ProcessStatus`; 409 when one of that name runs with another spec, same spec is harmless |
+| ``PUT /v1/processes/{name}`` | `ProcessSpec` -> `ProcessStatus`; the same spec again is harmless, another one 409 |
 | ``POST /v1/processes/{name}/signal`` | `SignalRequest` -> `ProcessStatus`; sent to the whole process group |
-| ``GET /v1/events`` | -> newline-delimited `HostEvent`, one at once (``Hello``), then one a change, at least one a second (``Beat``) |
-| ``POST /v1/shutdown`` | -> 202; the host stops all processes (SIGTERM, then SIGKILL after ``grace_seconds``) and exits |
+| ``GET /v1/events`` | -> newline-delimited `HostEvent`: ``Hello`` at once, one a change, ``Beat`` each second |
+| ``POST /v1/shutdown`` | `ShutdownRequest` -> 202; the host stops all processes and exits |
 
 On SIGTERM the host sends ``Terminating`` and waits for ``/v1/shutdown``; it shuts down by itself when no sidecar is
 connected or ``grace_seconds`` of its command line have passed.
@@ -53,7 +55,7 @@ class SignalRequest(TolerantModel):
 
 
 class ShutdownRequest(TolerantModel):
-    """Stop everything and exit."""
+    """Stop everything (SIGTERM, then SIGKILL after ``grace_seconds``) and exit."""
 
     grace_seconds: float = Field(default=10.0, ge=0)
 

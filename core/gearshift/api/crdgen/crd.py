@@ -22,7 +22,8 @@ def _root_schema() -> dict[str, Any]:
     # A Service name is a DNS label of at most 63 characters; the longest suffix of a child is "-router".
     name_rule = {
         "rule": "size(self.metadata.name) <= 50 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-        "messageExpression": "'metadata.name: ' + self.metadata.name + ' is not a DNS label of at most 50 characters that begins with a letter'",
+        "messageExpression": "'metadata.name: ' + self.metadata.name"
+        " + ' is not a DNS label of at most 50 characters that begins with a letter'",
     }
     return {
         "type": "object",

@@ -58,7 +58,15 @@ def _convert(node: JsonSchema, defs: dict[str, JsonSchema], path: str) -> JsonSc
     kind = node.get("type")
     if kind is None:
         raise SchemaError(f"{path}: no type")
-    return kept | _BY_TYPE.get(kind, _scalar)(node, defs, path)
+    if kind == "object":
+        return kept | _object(node, defs, path)
+    if kind == "array":
+        return kept | _array(node, defs, path)
+    if kind == "integer":
+        kept["format"] = "int64"
+    if kind == "string":
+        _check_string(node, path)
+    return kept
 
 
 def _without_none(value: Any) -> Any:
@@ -91,18 +99,6 @@ def _array(node: JsonSchema, defs: dict[str, JsonSchema], path: str) -> JsonSche
     return {"items": _convert(node["items"], defs, f"{path}[]")}
 
 
-def _string(node: JsonSchema, defs: dict[str, JsonSchema], path: str) -> JsonSchema:
+def _check_string(node: JsonSchema, path: str) -> None:
     if not any(key in node for key in ("maxLength", "enum", "const")) and node.get("format") != "date-time":
         raise SchemaError(f"{path}: a string needs maxLength")
-    return {}
-
-
-def _integer(node: JsonSchema, defs: dict[str, JsonSchema], path: str) -> JsonSchema:
-    return {"format": "int64"}
-
-
-def _scalar(node: JsonSchema, defs: dict[str, JsonSchema], path: str) -> JsonSchema:
-    return {}
-
-
-_BY_TYPE = {"object": _object, "array": _array, "string": _string, "integer": _integer}

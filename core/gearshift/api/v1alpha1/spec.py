@@ -21,7 +21,8 @@ class ModelSpec(FrozenModel):
     uri: str = Field(
         pattern=r"^(hf://[\w.-]+/[\w.-]+|pvc://[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[\w./-]*)?|file:///[\w./-]+)$",
         max_length=512,
-        description="hf://ORG/MODEL (a hub id that the engine resolves), pvc://CLAIM/PATH (a claim that is mounted read-only) or file:///PATH (in the engine container).",
+        description="hf://ORG/MODEL (a hub id that the engine resolves), pvc://CLAIM/PATH (a claim, mounted read-only) "
+        "or file:///PATH (in the engine container).",
     )
     revision: str | None = Field(
         default=None, pattern=r"^[\w./-]+$", max_length=128, description="Revision of the model on the hub."
@@ -113,7 +114,8 @@ class PodSpec(FrozenModel):
     template: dict[str, Any] = Field(
         default={},
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
-        description="Strategic-merge pod template over what the operator makes (tolerations, volumes, resources, security); never over what makes it work.",
+        description="Strategic-merge pod template over what the operator makes (tolerations, volumes, resources, "
+        "security); never over what makes it work.",
     )
 
 
@@ -187,7 +189,7 @@ class InferenceServiceSpec(FrozenModel):
         default=None,
         ge=0,
         le=1000,
-        description="Number of pods over all roles (kubectl scale writes it); the sum of the roles' replicas when left out.",
+        description="Pods over all roles (kubectl scale writes it); the sum of the roles' replicas when left out.",
     )
     roles: list[RoleSpec] = Field(
         default=[RoleSpec(name=Role.UNIFIED)],

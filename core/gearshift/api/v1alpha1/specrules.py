@@ -41,7 +41,7 @@ ENV_SOURCE: Final = (
         cel="has(self.secretKeyRef) != has(self.configMapKeyRef)",
         message_cel="'valueFrom needs exactly one of secretKeyRef and configMapKeyRef'",
         holds=lambda s: (s.secret_key_ref is None) != (s.config_map_key_ref is None),
-        message=lambda s: "valueFrom needs exactly one of secretKeyRef and configMapKeyRef",
+        message=lambda _: "valueFrom needs exactly one of secretKeyRef and configMapKeyRef",
     ),
 )
 
@@ -63,13 +63,20 @@ ENV: Final = (
 ENGINE: Final = (
     Rule(
         cel=f"self.args.all(a, !(a.split('=')[0] in {_OWNED_CEL}))",
-        message_cel=f"'args: ' + self.args.filter(a, a.split('=')[0] in {_OWNED_CEL})[0] + ' is set by other fields of the spec'",
+        message_cel=f"'args: ' + self.args.filter(a, a.split('=')[0] in {_OWNED_CEL})[0]"
+        " + ' is set by other fields of the spec'",
         holds=lambda e: not _owned(e),
         message=lambda e: f"args: {_owned(e)[0]} is set by other fields of the spec",
     ),
 )
 
 PARALLELISM: Final = (
+    Rule(
+        cel="self.layouts.all(a, self.layouts.exists_one(b, b == a))",
+        message_cel="'layouts: a layout is listed twice'",
+        holds=lambda p: len(set(p.layouts)) == len(p.layouts),
+        message=lambda _: "layouts: a layout is listed twice",
+    ),
     Rule(
         cel="!has(self.initial) || self.initial in self.layouts",
         message_cel="'initial: ' + self.initial + ' is not one of layouts'",
@@ -88,7 +95,7 @@ PARALLELISM: Final = (
         cel="!has(self.shiftThresholdTokens) || 'Shift' in self.layouts",
         message_cel="'shiftThresholdTokens needs layout Shift in layouts'",
         holds=lambda p: p.shift_threshold_tokens is None or Layout.SHIFT in p.layouts,
-        message=lambda p: "shiftThresholdTokens needs layout Shift in layouts",
+        message=lambda _: "shiftThresholdTokens needs layout Shift in layouts",
     ),
 )
 
@@ -148,7 +155,7 @@ OVERRIDE: Final = (
         cel="has(self.layout) != has(self.role)",
         message_cel="'override needs exactly one of layout and role'",
         holds=lambda o: (o.layout is None) != (o.role is None),
-        message=lambda o: "override needs exactly one of layout and role",
+        message=lambda _: "override needs exactly one of layout and role",
     ),
 )
 
@@ -167,16 +174,17 @@ SPEC: Final = (
         cel="self.roles.exists(r, r.name == 'Prefill') == self.roles.exists(r, r.name == 'Decode')",
         message_cel="'roles: Prefill and Decode come together'",
         holds=lambda s: (Role.PREFILL in _names(s)) == (Role.DECODE in _names(s)),
-        message=lambda s: "roles: Prefill and Decode come together",
+        message=lambda _: "roles: Prefill and Decode come together",
     ),
     Rule(
         cel="self.roles.all(a, self.roles.exists_one(b, b.name == a.name))",
         message_cel="'roles: a role is listed twice'",
         holds=lambda s: len(set(_names(s))) == len(s.roles),
-        message=lambda s: "roles: a role is listed twice",
+        message=lambda _: "roles: a role is listed twice",
     ),
     Rule(
-        cel="!has(self.parallelism.sequenceParallelSize) || self.pod.accelerators % self.parallelism.sequenceParallelSize == 0",
+        cel="!has(self.parallelism.sequenceParallelSize)"
+        " || self.pod.accelerators % self.parallelism.sequenceParallelSize == 0",
         message_cel="'parallelism.sequenceParallelSize: ' + "
         + _decimal("self.parallelism.sequenceParallelSize")
         + " + ' does not divide pod.accelerators ' + "
@@ -186,14 +194,15 @@ SPEC: Final = (
             or s.pod.accelerators % s.parallelism.sequence_parallel_size == 0
         ),
         message=lambda s: (
-            f"parallelism.sequenceParallelSize: {s.parallelism.sequence_parallel_size} does not divide pod.accelerators {s.pod.accelerators}"
+            f"parallelism.sequenceParallelSize: {s.parallelism.sequence_parallel_size}"
+            f" does not divide pod.accelerators {s.pod.accelerators}"
         ),
     ),
     Rule(
         cel="self.engine.kind == 'Simulated' || !self.parallelism.layouts.exists(l, l in ['SP', 'Shift'])",
         message_cel="'parallelism.layouts: engine.kind VLLM serves TP and DP; SP and Shift need engine.kind Simulated'",
         holds=_shiftless,
-        message=lambda s: (
+        message=lambda _: (
             "parallelism.layouts: engine.kind VLLM serves TP and DP; SP and Shift need engine.kind Simulated"
         ),
     ),
@@ -201,7 +210,7 @@ SPEC: Final = (
         cel="self.pod.accelerators > 1 || !self.parallelism.layouts.exists(l, l != 'TP')",
         message_cel="'parallelism.layouts: a pod with pod.accelerators 1 has only layout TP'",
         holds=lambda s: s.pod.accelerators > 1 or list(s.parallelism.layouts) == [Layout.TP],
-        message=lambda s: "parallelism.layouts: a pod with pod.accelerators 1 has only layout TP",
+        message=lambda _: "parallelism.layouts: a pod with pod.accelerators 1 has only layout TP",
     ),
     Rule(
         cel="!has(self.override) || !has(self.override.layout) || self.override.layout in self.parallelism.layouts",
@@ -216,7 +225,8 @@ SPEC: Final = (
         message=lambda s: f"override.role: {s.override.role} is not one of roles",
     ),
     Rule(
-        cel="!has(self.replicas) || self.replicas == 0 || self.replicas >= self.roles.map(r, has(r.min) ? r.min : (r.replicas > 0 ? 1 : 0)).sum()",
+        cel="!has(self.replicas) || self.replicas == 0"
+        " || self.replicas >= self.roles.map(r, has(r.min) ? r.min : (r.replicas > 0 ? 1 : 0)).sum()",
         message_cel="'replicas: ' + " + _decimal("self.replicas") + " + ' is below the sum of the roles\\' floors'",
         holds=lambda s: not s.replicas or s.replicas >= sum(role.floor for role in s.roles),
         message=lambda s: f"replicas: {s.replicas} is below the sum of the roles' floors",

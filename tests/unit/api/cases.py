@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Specs that are and are not servable, shared by the Python check and the API server's."""
+
+from typing import Any
+
+MODEL = {"uri": "hf://org/llama"}
+SIMULATED = {"kind": "Simulated"}
+
+
+def spec(**parts: Any) -> dict[str, Any]:
+    """A small servable spec with some parts replaced."""
+    return {"model": MODEL, "engine": SIMULATED} | parts
+
+
+def roles(*entries: dict[str, Any]) -> dict[str, Any]:
+    return {"roles": list(entries)}
+
+
+GOOD: dict[str, dict[str, Any]] = {
+    "least": {"model": MODEL},
+    "cpu": spec(engine={"kind": "VLLM", "device": "CPU"}, pod={"accelerators": 2}),
+    "all layouts": spec(parallelism={"layouts": ["TP", "SP", "DP", "Shift"], "initial": "Shift"}),
+    "shift knobs": spec(parallelism={"layouts": ["Shift"], "sequenceParallelSize": 4, "shiftThresholdTokens": 512}),
+    "split roles": spec(**roles({"name": "Prefill", "replicas": 2}, {"name": "Decode", "min": 1, "max": 3})),
+    "scaled to zero": spec(replicas=0),
+    "claim": spec(model={"uri": "pvc://models/llama/8b", "servedName": "llama-8b"}),
+    "override": spec(override={"layout": "TP", "until": "2026-12-01T00:00:00Z"}),
+    "secret": spec(
+        engine={"env": [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}]}
+    ),
+}
+
+# name -> (spec, part of the message that both checks give)
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "prefill without decode": (spec(**roles({"name": "Prefill"})), "Prefill and Decode come together"),
+    "min above max": (
+        spec(**roles({"name": "Unified", "min": 11, "max": 4, "replicas": 11})),
+        "role Unified: min 11 is above max 4",
+    ),
+    "replicas below min": (spec(**roles({"name": "Unified", "min": 3})), "replicas 1 is below min 3"),
+    "replicas above max": (
+        spec(**roles({"name": "Unified", "max": 120, "replicas": 205})),
+        "replicas 205 is above max 120",
+    ),
+    "total below floors": (
+        spec(replicas=1, **roles({"name": "Prefill"}, {"name": "Decode"})),
+        "replicas: 1 is below the sum of the roles' floors",
+    ),
+    "initial not allowed": (
+        spec(parallelism={"layouts": ["TP"], "initial": "DP"}),
+        "initial: DP is not one of layouts",
+    ),
+    "sequence parallel without layout": (
+        spec(parallelism={"layouts": ["TP"], "sequenceParallelSize": 4}),
+        "sequenceParallelSize: 4 needs layout SP or Shift",
+    ),
+    "threshold without layout": (
+        spec(parallelism={"layouts": ["TP"], "shiftThresholdTokens": 4}),
+        "shiftThresholdTokens needs layout Shift",
+    ),
+    "sequence parallel does not divide": (
+        spec(pod={"accelerators": 4}, parallelism={"layouts": ["SP"], "sequenceParallelSize": 8}),
+        "sequenceParallelSize: 8 does not divide pod.accelerators 4",
+    ),
+    "shift on vllm": (
+        spec(engine={"kind": "VLLM"}, parallelism={"layouts": ["Shift"]}),
+        "engine.kind VLLM serves TP and DP",
+    ),
+    "layouts of one accelerator": (
+        spec(pod={"accelerators": 1}, parallelism={"layouts": ["TP", "DP"]}),
+        "a pod with pod.accelerators 1 has only layout TP",
+    ),
+    "override layout": (
+        spec(override={"layout": "SP", "until": "2026-12-01T00:00:00Z"}),
+        "override.layout: SP is not one of parallelism.layouts",
+    ),
+    "override role": (
+        spec(override={"role": "Decode", "until": "2026-12-01T00:00:00Z"}),
+        "override.role: Decode is not one of roles",
+    ),
+    "override of both": (
+        spec(override={"layout": "TP", "role": "Unified", "until": "2026-12-01T00:00:00Z"}),
+        "override needs exactly one of layout and role",
+    ),
+    "owned argument": (
+        spec(engine={"args": ["--max-model-len=1024", "--port=3"]}),
+        "args: --port=3 is set by other fields",
+    ),
+    "owned variable": (
+        spec(engine={"env": [{"name": "GEARSHIFT_POD_CONFIG", "value": "x"}]}),
+        "GEARSHIFT_POD_CONFIG is set by the operator",
+    ),
+    "variable without value": (spec(engine={"env": [{"name": "A"}]}), "A needs exactly one of value and valueFrom"),
+    "short window": (spec(policy={"window": "1s"}), "window: 1s is not between 5s and 1h"),
+    "long drain": (spec(policy={"drainTimeout": "2h"}), "drainTimeout: 2h is not between 1s and 1h"),
+}
+
+# Refused by the schema alone: each side words it its own way, both name the field.
+BAD_BY_SCHEMA: dict[str, tuple[dict[str, Any], str]] = {
+    "seven accelerators": (spec(pod={"accelerators": 7}), "accelerators"),
+    "no accelerators": (spec(pod={"accelerators": 0}), "accelerators"),
+    "negative accelerators": (spec(pod={"accelerators": -1}), "accelerators"),
+    "huge replicas": (spec(replicas=10**12), "replicas"),
+    "unknown layout": (spec(parallelism={"layouts": ["PP"]}), "layouts"),
+    "no layout": (spec(parallelism={"layouts": []}), "layouts"),
+    "same layout twice": (spec(parallelism={"layouts": ["TP", "TP"]}), "layouts"),
+    "duplicate roles": (spec(**roles({"name": "Unified"}, {"name": "Unified"})), "roles"),
+    "unknown role": (spec(**roles({"name": "Draft"})), "name"),
+    "metadata address": (spec(model={"uri": "http://169.254.169.254/latest"}), "uri"),
+    "empty uri": (spec(model={"uri": ""}), "uri"),
+    "bad duration": (spec(policy={"dwell": "soon"}), "dwell"),
+    "no model": ({"engine": SIMULATED}, "model"),
+    "bad until": (spec(override={"layout": "TP", "until": "tomorrow"}), "until"),
+}
