@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The addresses and link names of a cluster, all of them from one small index, so that clusters on one machine do not meet."""
+"""The addresses and link names of a cluster, all of them from one small index, so that clusters on one machine do not
+meet."""
 
 import dataclasses
 from collections.abc import Collection, Iterable
@@ -73,4 +74,6 @@ def choose(taken: Collection[IPv4Network]) -> Addresses:
         candidate = Addresses(index)
         if not any(own.overlaps(other) for own in candidate.networks() for other in taken):
             return candidate
-    raise ClusterError(f"all {MAX_CLUSTERS} address ranges for clusters overlap routes of this machine (see `ip route`)")
+    raise ClusterError(
+        f"all {MAX_CLUSTERS} address ranges for clusters overlap routes of this machine (see `ip route`)"
+    )

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control group that holds every process of a cluster, so that its end needs no list of processes that could be wrong.
+"""The control group that holds every process of a cluster, so that its end needs no list of processes that could be
+wrong.
 
-`system` holds what this package starts and what that starts (containerd's shims too); each node has a group beside it for its pods.
-Control groups of version 1 (a tree for each controller) and of version 2 (one tree) both serve.
+`system` holds what this package starts and what that starts (containerd's shims too); each node has a group beside it
+for its pods. Control groups of version 1 (a tree for each controller) and of version 2 (one tree) both serve.
 """
 
 import os
@@ -82,7 +83,9 @@ class ControlGroup:
 
     def kill(self, timeout_seconds: float = 30) -> None:
         """Kill every process of the group; raise ClusterError when one does not end."""
-        wait_for(self._kill_once, f"the end of the processes in control group {self.top}", timeout_seconds=timeout_seconds)
+        wait_for(
+            self._kill_once, f"the end of the processes in control group {self.top}", timeout_seconds=timeout_seconds
+        )
 
     def _kill_once(self) -> bool:
         """Signal what is left; say whether nothing was."""

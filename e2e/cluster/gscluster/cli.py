@@ -52,13 +52,18 @@ def _up(arguments: argparse.Namespace) -> int:
 def _describe(cluster: Cluster) -> None:
     addresses = cluster.addresses
     print(f"  export KUBECONFIG={cluster.kubeconfig}")
-    print(f"  API server https://{addresses.control_plane}:6443, pods {addresses.pods}, Services {addresses.services}: all reachable from this machine only")
+    print(f"  API server https://{addresses.control_plane}:6443, pods {addresses.pods}, Services {addresses.services}")
+    print("  (reachable from this machine only)")
     print(f"  logs in {cluster.processes.logs_folder}")
 
 
 def _down(arguments: argparse.Namespace) -> int:
     existed = lifecycle.down(arguments.name)
-    print(f"cluster {arguments.name!r} has ended, nothing of it is left" if existed else f"no cluster {arguments.name!r}: nothing to do")
+    print(
+        f"cluster {arguments.name!r} has ended, nothing of it is left"
+        if existed
+        else f"no cluster {arguments.name!r}: nothing to do"
+    )
     return 0
 
 
@@ -88,18 +93,24 @@ def _logs(arguments: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("gscluster", description="A real Kubernetes on this machine, without a way out of it.")
+    parser = argparse.ArgumentParser(
+        "gscluster", description="A real Kubernetes on this machine, without a way out of it."
+    )
     parser.add_argument("--name", default=ClusterSettings.name, help="name of the cluster (default: %(default)s)")
     commands = parser.add_subparsers(required=True)
     up = commands.add_parser("up", help="start a cluster, or find it running")
     up.add_argument("--nodes", type=int, default=ClusterSettings.nodes)
     up.add_argument("--gpus", type=int, default=ClusterSettings.gpus_per_node, help="nvidia.com/gpu of each node")
     grace = ClusterSettings.node_monitor_grace_seconds
-    up.add_argument("--node-grace", type=int, default=grace, metavar="SECONDS", help="silence after which a node is NotReady")
+    up.add_argument(
+        "--node-grace", type=int, default=grace, metavar="SECONDS", help="silence after which a node is NotReady"
+    )
     up.add_argument("--image", type=Path, action="append", help="image archive to load (default: all of the cache)")
     up.set_defaults(command=_up)
     commands.add_parser("down", help="end a cluster and leave nothing of it").set_defaults(command=_down)
-    commands.add_parser("status", help="components and problems; status 1 when there are any").set_defaults(command=_status)
+    commands.add_parser("status", help="components and problems; status 1 when there are any").set_defaults(
+        command=_status
+    )
     logs = commands.add_parser("logs", help="last lines of a component's log, or where the logs are")
     logs.add_argument("component", nargs="?")
     logs.add_argument("--lines", type=int, default=50)

@@ -12,7 +12,7 @@ from gscluster.cgroups import ControlGroup
 from gscluster.errors import ClusterError
 from gscluster.identities import write_identities
 from gscluster.kubectl import Kubectl
-from gscluster.node import Node
+from gscluster.node import PAUSE_IMAGE, Node
 from gscluster.pki import Authority
 from gscluster.processes import ProcessTable
 from gscluster.settings import ClusterSettings
@@ -48,11 +48,13 @@ class Cluster:
         raise ClusterError(f"no node {name!r}; there are: {', '.join(self.settings.node_names())}")
 
     def run_in_node(self, name: str, argv: Sequence[Argument], *, timeout_seconds: float = 60) -> str:
-        """Run a program of this machine in the namespaces of a node (so it sees Service addresses); return its output."""
+        """Run a program of this machine in the namespaces of a node (so it sees Service addresses); return its
+        output."""
         return self.node(name).space.run(argv, timeout_seconds=timeout_seconds)
 
     def route_services_via(self, name: str) -> None:
-        """Lead this machine's traffic to Service addresses over another node than the first, as when that one is cut off."""
+        """Lead this machine's traffic to Service addresses over another node than the first, as when that one is cut
+        off."""
         network.route_services_via(self.addresses, self.node(name).number)
 
     def load_images(self, archives: Sequence[Path]) -> None:
@@ -78,6 +80,8 @@ class Cluster:
             self._start_controllers(endpoints, authority)
             self._start_kubelets()
             imports.result()
+        for node in self.nodes:
+            images.require(node.space, PAUSE_IMAGE)
         self.wait_until_usable()
 
     def _create_nodes(self, authority: Authority) -> None:
@@ -108,7 +112,8 @@ class Cluster:
         return self.kubectl.succeeds("get", "node", node.name)
 
     def wait_until_usable(self, timeout_seconds: float = NODES_READY_SECONDS) -> None:
-        """Return when every node is Ready with its GPUs and a pod may be made; raise ClusterError that says what is missing."""
+        """Return when every node is Ready with its GPUs and a pod may be made; raise ClusterError that says what is
+        missing."""
 
         def is_usable() -> bool:
             self._require_running()
@@ -134,7 +139,8 @@ class Cluster:
         return complaints
 
     def problems(self) -> list[str]:
-        """Return why this cluster is not usable now, each with the last log lines of the component at fault; empty when it is."""
+        """Return why this cluster is not usable now, each with the last log lines of the component at fault; empty
+        when it is."""
         known = state.State.load(self.folder)
         if known is None or not known.started:
             return ["its start did not come to its end"]
@@ -161,4 +167,3 @@ class Cluster:
             run(["ip", "link", "delete", self.addresses.link])
         self.cgroup.remove()
         shutil.rmtree(self.folder)
-

@@ -46,7 +46,9 @@ class Endpoints:
     @property
     def alternative_names(self) -> list[str]:
         names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
-        return [f"DNS:{name}" for name in names] + [f"IP:{ip}" for ip in ("127.0.0.1", self.services[1], self.api_address)]
+        return [f"DNS:{name}" for name in names] + [
+            f"IP:{ip}" for ip in ("127.0.0.1", self.services[1], self.api_address)
+        ]
 
 
 def etcd(folder: Path, endpoints: Endpoints) -> list[str | Path]:
@@ -66,7 +68,14 @@ def api_server(folder: Path, endpoints: Endpoints, authority: Authority) -> list
         *("--bind-address", str(endpoints.api_address), "--secure-port", str(endpoints.api_port)),
         *("--service-cluster-ip-range", str(endpoints.services), "--authorization-mode", "Node,RBAC"),
         *("--tls-cert-file", pki / "kube-apiserver.crt", "--tls-private-key-file", pki / "kube-apiserver.key"),
-        *("--cert-dir", pki, "--client-ca-file", authority.certificate, "--token-auth-file", folder / "identities/tokens.csv"),
+        *(
+            "--cert-dir",
+            pki,
+            "--client-ca-file",
+            authority.certificate,
+            "--token-auth-file",
+            folder / "identities/tokens.csv",
+        ),
         *("--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", pki / "sa.pub"),
         *("--service-account-signing-key-file", pki / "sa.key", "--allow-privileged"),
         *("--audit-policy-file", folder / "audit-policy.json", "--audit-log-path", folder / "logs/audit.log"),
@@ -81,7 +90,12 @@ def api_server_with_nodes(folder: Path, endpoints: Endpoints, authority: Authori
     return [
         *api_server(folder, endpoints, authority),
         *("--enable-admission-plugins", "NodeRestriction", "--kubelet-preferred-address-types", "InternalIP"),
-        *("--kubelet-certificate-authority", authority.certificate, "--kubelet-client-certificate", pki / "api-to-kubelet.crt"),
+        *(
+            "--kubelet-certificate-authority",
+            authority.certificate,
+            "--kubelet-client-certificate",
+            pki / "api-to-kubelet.crt",
+        ),
         *("--kubelet-client-key", pki / "api-to-kubelet.key", "--enable-aggregator-routing"),
         *("--proxy-client-cert-file", pki / "front-proxy.crt", "--proxy-client-key-file", pki / "front-proxy.key"),
         *("--requestheader-client-ca-file", authority.certificate, "--requestheader-allowed-names", "front-proxy"),
@@ -90,13 +104,20 @@ def api_server_with_nodes(folder: Path, endpoints: Endpoints, authority: Authori
     ]
 
 
-def controller_manager(folder: Path, endpoints: Endpoints, authority: Authority, node_grace_seconds: int) -> list[str | Path]:
+def controller_manager(
+    folder: Path, endpoints: Endpoints, authority: Authority, node_grace_seconds: int
+) -> list[str | Path]:
     return [
         *(paths.hyperkube(), "kube-controller-manager", *_client(folder, "controllers")),
         *("--secure-port", str(endpoints.controller_manager_port), "--cert-dir", authority.folder),
         *("--service-account-private-key-file", authority.service_account_key, "--root-ca-file", authority.certificate),
-        *("--use-service-account-credentials", "--kube-api-qps=500", "--kube-api-burst=1000", "--node-monitor-period=2s"),
-        f"--node-monitor-grace-period={node_grace_seconds}s",
+        *(
+            "--use-service-account-credentials",
+            "--kube-api-qps=500",
+            "--kube-api-burst=1000",
+            "--node-monitor-period=2s",
+        ),
+        *(f"--node-monitor-grace-period={node_grace_seconds}s", "--flex-volume-plugin-dir", folder / "volume-plugins"),
     ]
 
 
@@ -110,7 +131,14 @@ def scheduler(folder: Path, endpoints: Endpoints, authority: Authority) -> list[
 def _client(folder: Path, user: str) -> list[str | Path]:
     """The arguments by which a component of the control plane reaches the API server; it serves on loopback only."""
     kubeconfig = folder / f"identities/{user}.kubeconfig"
-    files = ("--kubeconfig", kubeconfig, "--authentication-kubeconfig", kubeconfig, "--authorization-kubeconfig", kubeconfig)
+    files = (
+        "--kubeconfig",
+        kubeconfig,
+        "--authentication-kubeconfig",
+        kubeconfig,
+        "--authorization-kubeconfig",
+        kubeconfig,
+    )
     return [*files, "--authentication-tolerate-lookup-failure", "--leader-elect=false", "--bind-address=127.0.0.1"]
 
 
@@ -126,7 +154,8 @@ def prepare(folder: Path, endpoints: Endpoints) -> Authority:
 
 
 def wait_until_ready(kubectl: Kubectl, processes: ProcessTable, *, timeout_seconds: float = START_SECONDS) -> None:
-    """Return when the API server is ready; raise ClusterError at once when it or etcd has ended, with the last lines of its log."""
+    """Return when the API server is ready; raise ClusterError at once when it or etcd has ended, with the last lines
+    of its log."""
 
     def is_ready() -> bool:
         for name in ("etcd", "kube-apiserver"):

@@ -3,4 +3,5 @@
 
 
 class ClusterError(RuntimeError):
-    """A cluster cannot be started, reached or changed; the message names the cluster or component and says what to do."""
+    """A cluster cannot be started, reached or changed; the message names the cluster or component and says what to
+    do."""

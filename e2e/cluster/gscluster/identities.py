@@ -38,7 +38,9 @@ def write_kubeconfig(path: Path, server: str, authority: Path, token: str) -> No
     config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "gearshift", "cluster": {"server": server, "certificate-authority-data": _base64(authority)}}],
+        "clusters": [
+            {"name": "gearshift", "cluster": {"server": server, "certificate-authority-data": _base64(authority)}}
+        ],
         "users": [{"name": "gearshift", "user": {"token": token}}],
         "contexts": [{"name": "gearshift", "context": {"cluster": "gearshift", "user": "gearshift"}}],
         "current-context": "gearshift",

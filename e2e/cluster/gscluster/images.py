@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from gscluster.errors import ClusterError
 from gscluster.spaces import Space
 
 IMPORT_SECONDS = 600
@@ -27,3 +28,12 @@ def _import_all(space: Space, archives: Sequence[Path]) -> None:
 def references(space: Space) -> list[str]:
     """Return the names of the images that a node has."""
     return [name for name in space.run([*CTR, "list", "--quiet"]).split() if not name.startswith("sha256:")]
+
+
+def require(space: Space, reference: str) -> None:
+    """Raise ClusterError when a node lacks an image without which nothing runs."""
+    found = references(space)
+    if reference not in found:
+        raise ClusterError(
+            f"{space.name} has no image {reference} (it has: {', '.join(found) or 'none'}); `make cluster` builds it"
+        )

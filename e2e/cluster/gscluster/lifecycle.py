@@ -25,10 +25,12 @@ class Up:
 
 
 def up(settings: ClusterSettings, archives: Sequence[Path] | None = None) -> Up:
-    """Start a cluster with the images of `archives` (by default all that set-up has made), or find the running one with equal settings.
+    """Start a cluster with the images of `archives` (by default all that set-up has made), or find the running one
+    with equal settings.
 
-    Raise ClusterError when one with other settings runs (it stays), when the one found is broken, or when the start fails; nothing is left in
-    the last two cases and the message holds the reason and the last log lines of the components at fault.
+    Raise ClusterError when one with other settings runs (it stays), when the one found is broken, or when the start
+    fails; nothing is left in the last two cases and the message holds the reason and the last log lines of the
+    components at fault.
     """
     paths.require_programs()
     wanted = paths.image_archives() if archives is None else list(archives)
@@ -92,10 +94,14 @@ def _reuse(known: state.State, settings: ClusterSettings) -> Cluster:
     if problems:
         _end(known)
         text = "\n".join(problems)
-        raise ClusterError(f"cluster {settings.name!r} was there and broken, now nothing of it is left; start it again. It said:\n{text}")
+        raise ClusterError(
+            f"cluster {settings.name!r} was there and broken; now nothing of it is left, so start it again:\n{text}"
+        )
     differences = settings.differences(known.settings)
     if differences:
-        raise ClusterError(f"cluster {settings.name!r} runs with other settings ({'; '.join(differences)}); end it first")
+        raise ClusterError(
+            f"cluster {settings.name!r} runs with other settings ({'; '.join(differences)}); end it first"
+        )
     return cluster
 
 

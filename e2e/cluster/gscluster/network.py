@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The network of a cluster: one bridge in the control plane's space, one link from it to each node and one to this machine.
+"""The network of a cluster: one bridge in the control plane's space, one link from it to each node and one to this
+machine.
 
-No space has a default route and this machine forwards nothing for them, so nothing gets out and nothing outside gets an answer. All of it lives in
-the spaces (but for this machine's end of one link, which goes with the other end), so it ends with them and needs no undoing.
+No space has a default route and this machine forwards nothing for them, so nothing gets out and nothing outside gets
+an answer. All of it lives in the spaces (but for this machine's end of one link, which goes with the other end), so it
+ends with them and needs no undoing.
 """
 
 import json
@@ -37,7 +39,9 @@ def connect_control_plane(space: Space, addresses: Addresses) -> None:
 def connect_node(space: Space, control_plane: Space, addresses: Addresses, number: int, nodes: int) -> None:
     """Link node `number` to the bridge and give it and the others the routes to each other's pods."""
     _without_ipv6(space)
-    control_plane.run(["ip", "link", "add", space.name, "type", "veth", "peer", "name", "eth0", "netns", str(space.process_id)])
+    control_plane.run(
+        ["ip", "link", "add", space.name, "type", "veth", "peer", "name", "eth0", "netns", str(space.process_id)]
+    )
     control_plane.run(["ip", "link", "set", space.name, "master", BRIDGE, "up"])
     space.run(["ip", "address", "add", f"{addresses.node(number)}/{addresses.hosts.prefixlen}", "dev", "eth0"])
     space.run(["ip", "link", "set", "eth0", "up"])
@@ -52,7 +56,8 @@ def connect_node(space: Space, control_plane: Space, addresses: Addresses, numbe
 
 
 def route_services_via(addresses: Addresses, number: int) -> None:
-    """Lead this machine's own traffic to Service addresses over node `number`, whose kube-proxy rewrites and masquerades it."""
+    """Lead this machine's own traffic to Service addresses over node `number`, whose kube-proxy rewrites and
+    masquerades it."""
     run(["ip", "route", "replace", str(addresses.services), "via", str(addresses.node(number)), "dev", addresses.link])
 
 

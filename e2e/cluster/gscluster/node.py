@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One node: a space with containerd, kubelet and kube-proxy at their usual places, which are this node's own folders mounted over the machine's."""
+"""One node: a space with containerd, kubelet and kube-proxy at their usual places, which are this node's own folders
+mounted over the machine's."""
 
 import dataclasses
 import json
@@ -19,7 +20,8 @@ MOUNTED = {
     Path("/var/lib/cni"): "cni-state",
     Path("/var/log/containers"): "container-logs",
 }
-"""Places that kubelet, containerd and CNI plugins use whatever they are told, and the folder of the node that each node sees there."""
+"""Places that kubelet, containerd and CNI plugins use whatever they are told, and the folder of the node that each
+node sees there."""
 
 KERNEL_SETTINGS = {
     "vm/overcommit_memory": "1",
@@ -29,9 +31,11 @@ KERNEL_SETTINGS = {
     "kernel/keys/root_maxkeys": "1000000",
     "kernel/keys/root_maxbytes": "25000000",
 }
-"""What a kubelet wants of the whole machine. It is shown files with these values instead, so the machine keeps its own."""
+"""What a kubelet wants of the whole machine. It is shown files with these values instead, so the machine keeps its
+own."""
 
 DEVICE_CHECKPOINT = "device-plugins/kubelet_internal_checkpoint"
+PAUSE_IMAGE = "gearshift.local/pause:1"
 RUNTIME_ENDPOINT = "unix:///run/containerd/containerd.sock"
 
 
@@ -97,7 +101,14 @@ class Node:
         self.space.start(
             f"{self.name}.kubelet",
             [
-                *(paths.hyperkube(), "kubelet", "--config", self.folder / "kubelet.json", "--hostname-override", self.name),
+                *(
+                    paths.hyperkube(),
+                    "kubelet",
+                    "--config",
+                    self.folder / "kubelet.json",
+                    "--hostname-override",
+                    self.name,
+                ),
                 *("--kubeconfig", self.cluster_folder / f"identities/{self.name}.kubeconfig"),
                 *("--node-ip", str(self.addresses.node(self.number)), "--node-labels", labels),
             ],
@@ -108,30 +119,41 @@ class Node:
             f"{self.name}.kube-proxy",
             [
                 *(paths.hyperkube(), "kube-proxy", "--proxy-mode=iptables", "--cluster-cidr", str(self.addresses.pods)),
-                *("--kubeconfig", self.cluster_folder / "identities/proxy.kubeconfig", "--hostname-override", self.name),
+                *(
+                    "--kubeconfig",
+                    self.cluster_folder / "identities/proxy.kubeconfig",
+                    "--hostname-override",
+                    self.name,
+                ),
                 *("--conntrack-max-per-core=0", "--conntrack-min=0", "--oom-score-adj=0"),
             ],
         )
 
     def advertise_gpus(self, kubectl: Kubectl, gpus: int) -> None:
-        """Put `nvidia.com/gpu` into the node's capacity, as a device plugin would; the kubelet keeps it and derives what is allocatable."""
+        """Put `nvidia.com/gpu` into the node's capacity, as a device plugin would; the kubelet keeps it and derives
+        what is allocatable."""
         patch = [{"op": "add", "path": "/status/capacity/nvidia.com~1gpu", "value": str(gpus)}]
         kubectl("patch", "node", self.name, "--subresource=status", "--type=json", "-p", json.dumps(patch))
 
     def cni_configuration(self) -> dict[str, object]:
-        """Pods hang on the node by a link each (`ptp`), so that all their traffic is routed and passes kube-proxy's rules."""
+        """Pods hang on the node by a link each (`ptp`), so that all their traffic is routed and passes kube-proxy's
+        rules."""
         subnet = [[{"subnet": str(self.addresses.node_pods(self.number))}]]
         ipam = {"type": "host-local", "ranges": subnet, "routes": [{"dst": "0.0.0.0/0"}]}
-        plugins = [{"type": "ptp", "ipMasq": False, "ipam": ipam}, {"type": "portmap", "capabilities": {"portMappings": True}}]
+        plugins = [
+            {"type": "ptp", "ipMasq": False, "ipam": ipam},
+            {"type": "portmap", "capabilities": {"portMappings": True}},
+        ]
         return {"cniVersion": "0.4.0", "name": "gearshift", "plugins": plugins}
 
     def containerd_configuration(self) -> str:
         return f"""version = 2
 root = "{self.folder}/containerd"
-disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper"]
+disabled_plugins = [{", ".join(f'"io.containerd.snapshotter.v1.{kind}"' for kind in ("btrfs", "zfs", "devmapper"))}]
 [plugins."io.containerd.grpc.v1.cri"]
+  netns_mounts_under_state_dir = true
   restrict_oom_score_adj = true
-  sandbox_image = "gearshift.local/pause:1"
+  sandbox_image = "{PAUSE_IMAGE}"
   stream_server_address = "127.0.0.1"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"

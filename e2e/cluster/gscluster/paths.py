@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where things are: programs and image archives that set-up has put into the cache, and the folder of a running cluster."""
+"""Where things are: programs and image archives that set-up has put into the cache, and the folder of a running
+cluster."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -49,8 +51,10 @@ def kubectl() -> Path:
 
 
 def image_archives() -> list[Path]:
-    """The image archives (`docker save` form) that every node gets."""
-    archives = sorted((cache_folder() / "images").glob("*.tar"))
+    """The image archives (`docker save` form) that every node gets: `NAME.tar`, not the `NAME-HASH.tar` that they link
+    to."""
+    found = sorted((cache_folder() / "images").glob("*.tar"))
+    archives = [path for path in found if not re.search(r"-[0-9a-f]{12}$", path.stem)]
     if not archives:
         raise ClusterError(f"no image archive in {cache_folder() / 'images'}: {SET_UP_HINT}")
     return archives

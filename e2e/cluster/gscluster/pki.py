@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificates of one cluster: an authority, what it signs, and the key of service-account tokens; all of them die with the cluster."""
+"""The certificates of one cluster: an authority, what it signs, and the key of service-account tokens; all of them die
+with the cluster."""
 
 import dataclasses
 from pathlib import Path
@@ -35,11 +36,47 @@ class Authority:
         run(["openssl", "pkey", "-in", self.service_account_key, "-pubout", "-out", self.service_account_public_key])
 
     def sign(self, name: str, alternative_names: list[str], *, organization: str = "gearshift") -> Certificate:
-        """Make a certificate for `name` (its common name) and `alternative_names` such as `DNS:localhost` or `IP:127.0.0.1`."""
+        """Make a certificate for `name` (its common name) and `alternative_names` such as `DNS:localhost` or
+        `IP:127.0.0.1`."""
         issued = Certificate(self.folder / f"{name}.crt", self.folder / f"{name}.key")
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.ext"
         extensions.write_text(f"subjectAltName={','.join(alternative_names)}\n")
-        run(["openssl", "req", *NEW_KEY, "-subj", f"/O={organization}/CN={name}", "-keyout", issued.key, "-out", request])
-        signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial", "-CAserial", self.folder / f"{name}.srl")
-        run(["openssl", "x509", "-req", "-in", request, *signer, "-days", DAYS, "-extfile", extensions, "-out", issued.certificate])
+        run(
+            [
+                "openssl",
+                "req",
+                *NEW_KEY,
+                "-subj",
+                f"/O={organization}/CN={name}",
+                "-keyout",
+                issued.key,
+                "-out",
+                request,
+            ]
+        )
+        signer = (
+            "-CA",
+            self.certificate,
+            "-CAkey",
+            self.key,
+            "-CAcreateserial",
+            "-CAserial",
+            self.folder / f"{name}.srl",
+        )
+        run(
+            [
+                "openssl",
+                "x509",
+                "-req",
+                "-in",
+                request,
+                *signer,
+                "-days",
+                DAYS,
+                "-extfile",
+                extensions,
+                "-out",
+                issued.certificate,
+            ]
+        )
         return issued

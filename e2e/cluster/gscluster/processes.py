@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Components as detached processes: a record with process id and start time for each, so that a reused process id is never signalled."""
+"""Components as detached processes: a record with process id and start time for each, so that a reused process id is
+never signalled."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -17,7 +19,8 @@ LOG_LINES_OF_A_FAILURE = 15
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """What is known about a started process. `started_ticks` counts from boot, so it means something until `boot` changes."""
+    """What is known about a started process. `started_ticks` counts from boot, so it means something until `boot`
+    changes."""
 
     process_id: int
     started_ticks: int
@@ -45,7 +48,8 @@ def started_ticks(process_id: int) -> int | None:
 class ProcessTable:
     """Starts, finds and ends the named processes of one cluster.
 
-    `folder` gets `processes/NAME.json` and `logs/NAME.log`; `join` is the control group folder that each process enters before it runs.
+    `folder` gets `processes/NAME.json` and `logs/NAME.log`; `join` is the control group folder that each process
+    enters before it runs.
     """
 
     def __init__(self, folder: Path, join: Path | None) -> None:
@@ -54,14 +58,15 @@ class ProcessTable:
         self.join = join
 
     def start(self, name: str, argv: Sequence[str | Path]) -> None:
-        """Start `argv` in a session of its own; its output is appended to its log. Raise ClusterError when it runs already."""
+        """Start `argv` in a session of its own; its output is appended to its log. Raise ClusterError when it runs
+        already."""
         if self.is_running(name):
             raise ClusterError(f"{name} runs already")
         words = [str(word) for word in argv]
         for folder in (self.records_folder, self.logs_folder):
             folder.mkdir(parents=True, exist_ok=True)
         with self.log(name).open("ab") as log:
-            process = subprocess.Popen(  # noqa: S603
+            process = subprocess.Popen(
                 self._entering(words), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd="/"
             )
         ticks = started_ticks(process.pid)
@@ -112,7 +117,8 @@ class ProcessTable:
         os.kill(self.process_id(name), signal_number)
 
     def stop(self, name: str, *, grace_seconds: float = 5) -> None:
-        """End a process: SIGTERM, and SIGKILL when it still runs after the grace; nothing happens when it does not run."""
+        """End a process: SIGTERM, and SIGKILL when it still runs after the grace; nothing happens when it does not
+        run."""
         if self._signal_and_wait(name, signal.SIGTERM, grace_seconds):
             return
         if not self._signal_and_wait(name, signal.SIGKILL, 10):
@@ -131,17 +137,17 @@ class ProcessTable:
             return True
         self.send(name, signal_number)
         try:
-            wait_for(lambda: self._has_ended(name), f"the end of {name}", timeout_seconds=seconds, interval_seconds=0.02)
+            wait_for(
+                lambda: self._has_ended(name), f"the end of {name}", timeout_seconds=seconds, interval_seconds=0.02
+            )
         except ClusterError:
             return False
         return True
 
     def _has_ended(self, name: str) -> bool:
         record = self._known(name)
-        try:
+        with contextlib.suppress(ChildProcessError):  # started by another process, whose child it is
             os.waitpid(record.process_id, os.WNOHANG)
-        except ChildProcessError:
-            pass  # started by another process, whose child it is
         return not record.is_running()
 
     def log(self, name: str) -> Path:

@@ -12,12 +12,19 @@ Argument = str | Path
 
 
 def run(
-    argv: Sequence[Argument], *, stdin: str | None = None, timeout_seconds: float = 60, env: Mapping[str, str] | None = None
+    argv: Sequence[Argument],
+    *,
+    stdin: str | None = None,
+    timeout_seconds: float = 60,
+    env: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the standard output of `argv`; raise ClusterError with its error output when it fails or takes too long."""
+    """Return the standard output of `argv`; raise ClusterError with its error output when it fails or takes too
+    long."""
     words = [str(word) for word in argv]
     try:
-        done = subprocess.run(words, input=stdin, capture_output=True, text=True, timeout=timeout_seconds, env=env, check=False)
+        done = subprocess.run(
+            words, input=stdin, capture_output=True, text=True, timeout=timeout_seconds, env=env, check=False
+        )
     except FileNotFoundError as error:
         raise ClusterError(f"program {words[0]!r} is not installed (wanted for: {shlex.join(words)})") from error
     except subprocess.TimeoutExpired as error:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A space is the network, mount and host name namespaces of one node, held by one sleeping process: when that has ended, all of them go."""
+"""A space is the network, mount and host name namespaces of one node, held by one sleeping process: when that has
+ended, all of them go."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +32,9 @@ class Space:
         """Say whether the holder has left this machine's namespaces and sleeps (the last thing that it starts)."""
         process = Path(f"/proc/{self.process_id}")
         own = [(Path("/proc/self/ns") / kind).readlink() for kind in NAMESPACES]
-        return (process / "comm").read_text() == "sleep\n" and own != [(process / "ns" / kind).readlink() for kind in NAMESPACES]
+        return (process / "comm").read_text() == "sleep\n" and own != [
+            (process / "ns" / kind).readlink() for kind in NAMESPACES
+        ]
 
     @property
     def process_id(self) -> int:
@@ -39,7 +42,15 @@ class Space:
 
     def enter(self, argv: Sequence[Argument]) -> list[str]:
         """Return the arguments that run `argv` inside the space."""
-        return ["nsenter", f"--target={self.process_id}", "--net", "--mount", "--uts", "--", *[str(word) for word in argv]]
+        return [
+            "nsenter",
+            f"--target={self.process_id}",
+            "--net",
+            "--mount",
+            "--uts",
+            "--",
+            *[str(word) for word in argv],
+        ]
 
     def run(self, argv: Sequence[Argument], *, stdin: str | None = None, timeout_seconds: float = 60) -> str:
         """Run `argv` inside the space to its end and return its output; raise ClusterError when it fails."""

@@ -13,6 +13,7 @@ from gscluster import paths
 from gscluster.processes import boot_id
 from gscluster.settings import ClusterSettings
 
+
 @dataclasses.dataclass(frozen=True)
 class State:
     """Written at the beginning of a start, and once more with `started` when it has succeeded."""
@@ -31,7 +32,8 @@ class State:
 
     @classmethod
     def load(cls, folder: Path) -> "State | None":
-        """Return the state in `folder`, or None when there is none (no cluster, or one that came no further than its folder)."""
+        """Return the state in `folder`, or None when there is none (no cluster, or one that came no further than its
+        folder)."""
         try:
             known = json.loads((folder / "cluster.json").read_text())
         except FileNotFoundError:
@@ -71,7 +73,8 @@ def remove_folders(made: list[str]) -> None:
 
 @contextlib.contextmanager
 def lock() -> Iterator[None]:
-    """Hold the lock of all clusters of this machine; it is a lock on the folder that holds theirs, which goes with the last of them."""
+    """Hold the lock of all clusters of this machine; it is a lock on the folder that holds theirs, which goes with the
+    last of them."""
     root = paths.state_root()
     descriptor = _locked_descriptor(root)
     try:

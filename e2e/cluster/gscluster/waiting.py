@@ -7,7 +7,9 @@ from collections.abc import Callable
 from gscluster.errors import ClusterError
 
 
-def wait_for(condition: Callable[[], bool], what: str, *, timeout_seconds: float, interval_seconds: float = 0.1) -> None:
+def wait_for(
+    condition: Callable[[], bool], what: str, *, timeout_seconds: float, interval_seconds: float = 0.1
+) -> None:
     """Return once `condition()` is true; raise ClusterError naming `what` when it is not within the time."""
     deadline = time.monotonic() + timeout_seconds
     while not condition():

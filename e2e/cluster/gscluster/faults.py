@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can go wrong with a cluster, on request: each fault has its repair, and the context managers repair whatever
+happens in between."""
+
+import contextlib
+import signal
+from collections.abc import Iterator
+
+from gscluster import control_plane, network
+from gscluster.cluster import Cluster
+
+API_SERVER = "kube-apiserver"
+
+
+def pause_api_server(cluster: Cluster) -> None:
+    """Stop the API server as it is: connections stay open and nothing answers (SIGSTOP)."""
+    cluster.processes.send(API_SERVER, signal.SIGSTOP)
+
+
+def resume_api_server(cluster: Cluster) -> None:
+    """Let a paused API server go on; return when it answers."""
+    cluster.processes.send(API_SERVER, signal.SIGCONT)
+    control_plane.wait_until_ready(cluster.kubectl, cluster.processes)
+
+
+def kill_api_server(cluster: Cluster) -> None:
+    """End the API server: connections break and new ones are refused."""
+    cluster.processes.kill(API_SERVER)
+
+
+def start_api_server(cluster: Cluster) -> None:
+    """Start an API server that was killed; return when it answers."""
+    cluster.processes.restart(API_SERVER)
+    control_plane.wait_until_ready(cluster.kubectl, cluster.processes)
+
+
+def cut_link(cluster: Cluster, node_name: str) -> None:
+    """Cut a node off from everything; its pods run on."""
+    network.set_link(cluster.control_plane, cluster.node(node_name).name, up=False)
+
+
+def restore_link(cluster: Cluster, node_name: str) -> None:
+    network.set_link(cluster.control_plane, cluster.node(node_name).name, up=True)
+
+
+def kill_kubelet(cluster: Cluster, node_name: str) -> None:
+    """End a kubelet; its pods run on, and the node is NotReady once the grace of the cluster's settings is over."""
+    cluster.processes.kill(f"{cluster.node(node_name).name}.kubelet")
+
+
+def start_kubelet(cluster: Cluster, node_name: str) -> None:
+    cluster.processes.restart(f"{cluster.node(node_name).name}.kubelet")
+
+
+def kill_containerd(cluster: Cluster, node_name: str) -> None:
+    """End a containerd; its containers run on."""
+    cluster.processes.kill(f"{cluster.node(node_name).name}.containerd")
+
+
+def start_containerd(cluster: Cluster, node_name: str) -> None:
+    node = cluster.node(node_name)
+    cluster.processes.restart(f"{node.name}.containerd")
+    node.wait_for_containerd()
+
+
+@contextlib.contextmanager
+def api_server_paused(cluster: Cluster) -> Iterator[None]:
+    pause_api_server(cluster)
+    try:
+        yield
+    finally:
+        resume_api_server(cluster)
+
+
+@contextlib.contextmanager
+def api_server_down(cluster: Cluster) -> Iterator[None]:
+    kill_api_server(cluster)
+    try:
+        yield
+    finally:
+        start_api_server(cluster)
+
+
+@contextlib.contextmanager
+def link_cut(cluster: Cluster, node_name: str) -> Iterator[None]:
+    cut_link(cluster, node_name)
+    try:
+        yield
+    finally:
+        restore_link(cluster, node_name)
+
+
+@contextlib.contextmanager
+def kubelet_down(cluster: Cluster, node_name: str) -> Iterator[None]:
+    kill_kubelet(cluster, node_name)
+    try:
+        yield
+    finally:
+        start_kubelet(cluster, node_name)
+
+
+@contextlib.contextmanager
+def containerd_down(cluster: Cluster, node_name: str) -> Iterator[None]:
+    kill_containerd(cluster, node_name)
+    try:
+        yield
+    finally:
+        start_containerd(cluster, node_name)
