@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a completion request to the pod, or the pair of pods, that serves it: choose, wait if none admits, try, try
+elsewhere.
+"""
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from aiohttp import ClientSession, web
+
+from gearshift.api.routerconfig import RouterConfig
+from gearshift.api.vocabulary import Role
+from gearshift.router.admission import Admission
+from gearshift.router.body import read_body
+from gearshift.router.errors import UPSTREAM, ApiError
+from gearshift.router.fleet import Fleet, Pod
+from gearshift.router.headers import request_headers
+from gearshift.router.metrics import Metrics
+from gearshift.router.parsing import ParsedRequest, parse_request, unknown_model
+from gearshift.router.split import decode_body, prefill_body, splittable, transfer_params
+from gearshift.router.upstream import AttemptError, Reason, read, relay, send
+from gearshift.scheduling.choose import Path, Route, Split, choose_route
+
+log = logging.getLogger(__name__)
+
+ATTEMPTS: Final = 3
+AGAIN_SECONDS: Final = 0.05  # pause before a pod that failed is tried again because there's no other
+JSON_HEADERS: Final = {"content-type": "application/json"}
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request on its way."""
+
+    request: web.BaseRequest
+    path: str
+    parsed: ParsedRequest
+    headers: dict[str, str]
+    read_at: float  # monotonic time at which the request was read
+
+
+class Hold:
+    """A place of a request on a pod, from the choice on. That on a prefill pod ends with the first byte of the decode
+    pod.
+    """
+
+    __slots__ = ("_held", "_pod")
+
+    def __init__(self, pod: Pod) -> None:
+        self._pod = pod
+        self._held = True
+        pod.begin()
+
+    def release(self) -> None:
+        """Let go; harmless when done before."""
+        if self._held:
+            self._held = False
+            self._pod.end()
+
+
+class Dispatcher:
+    """Serves completion requests with the pods of a fleet."""
+
+    def __init__(
+        self,
+        config: RouterConfig,
+        fleet: Fleet,
+        session: ClientSession,
+        admission: Admission,
+        metrics: Metrics,
+        rng: Random,
+    ) -> None:
+        self._limit_bytes = config.max_body_bytes
+        self._fleet = fleet
+        self._session = session
+        self._admission = admission
+        self._metrics = metrics
+        self._rng = rng
+
+    async def completion(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
+        """Serve one request of ``/v1/completions`` or ``/v1/chat/completions``.
+
+        Raises:
+            ApiError: it can't be served.
+        """
+        self._admission.enter()
+        try:
+            parsed = parse_request(await read_body(request, self._limit_bytes))
+            if not self._fleet.knows(parsed.model):
+                raise unknown_model(parsed.model, self._fleet.models())
+            headers = request_headers(request.raw_headers)
+            return await self._serve(Exchange(request, path, parsed, headers, time.monotonic()))
+        finally:
+            self._admission.leave()
+
+    async def _serve(self, exchange: Exchange) -> web.StreamResponse:
+        failed: list[AttemptError] = []
+        while len(failed) < ATTEMPTS:
+            route = await self._route(exchange, [error.pod for error in failed])
+            try:
+                return await self._attempt(exchange, route)
+            except AttemptError as error:
+                self._metrics.retries.labels(error.reason.value).inc()
+                if error.reason is Reason.CONNECT:
+                    self._fleet.suspect(error.pod)
+                failed.append(error)
+                log.warning("attempt %d of %d failed: %s", len(failed), ATTEMPTS, error)
+        raise self._admission.unavailable(
+            "; ".join(dict.fromkeys(f"pod {e.pod.endpoint.name}: {e.reason.value}" for e in failed))
+        )
+
+    async def _route(self, exchange: Exchange, failed: list[Pod]) -> Route[Pod]:
+        route = self._choose(exchange, failed)
+        if route is None and failed:
+            await asyncio.sleep(AGAIN_SECONDS * len(failed))
+            route = self._choose(exchange, [])
+        if route is None:
+            route = await self._admission.wait_for(exchange.parsed.model, lambda: self._choose(exchange, []))
+        return route
+
+    def _choose(self, exchange: Exchange, failed: list[Pod]) -> Route[Pod] | None:
+        pods = self._fleet.serving(exchange.parsed.model)
+        if failed:
+            pods = [pod for pod in pods if pod not in failed]
+        can_split = all(pod.role is Role.UNIFIED for pod in pods) or splittable(exchange.parsed.document)
+        return choose_route(pods, self._rng, splittable=can_split)
+
+    async def _attempt(self, exchange: Exchange, route: Route[Pod]) -> web.StreamResponse:
+        if isinstance(route, Split):
+            self._metrics.paths.labels(Path.SPLIT.value).inc()
+            return await self._split(exchange, route)
+        if route.path is not Path.WHOLE:
+            self._metrics.paths.labels(route.path.value).inc()
+        route.pod.begin()
+        try:
+            return await self._answer(exchange, route.pod, exchange.parsed.raw, None)
+        finally:
+            route.pod.end()
+
+    async def _split(self, exchange: Exchange, route: Split[Pod]) -> web.StreamResponse:
+        prefill, decode = Hold(route.prefill), Hold(route.decode)
+        try:
+            transfer = await self._prefill(exchange, route.prefill)
+            if isinstance(transfer, web.Response):
+                return transfer
+            document = exchange.parsed.document
+            body = decode_body(document, transfer) if transfer else exchange.parsed.raw
+            return await self._answer(exchange, route.decode, body, prefill)
+        finally:
+            prefill.release()
+            decode.release()
+
+    async def _prefill(self, exchange: Exchange, pod: Pod) -> dict[str, Any] | web.Response | None:
+        """Step one: where the KV cache is, None if nowhere, or the engine's refusal of the request."""
+        answer = await send(self._session, pod, exchange.path, prefill_body(exchange.parsed.document), exchange.headers)
+        status, body = answer.status, await read(answer, pod)
+        if status != 200:
+            return web.Response(status=status, body=body, headers=JSON_HEADERS)
+        try:
+            return transfer_params(body)
+        except ValueError as error:
+            raise ApiError(
+                502, UPSTREAM, f"Prefill pod {pod.endpoint.name}: {error}.", code="bad_upstream_answer"
+            ) from error
+
+    async def _answer(self, exchange: Exchange, pod: Pod, body: bytes, prefill: Hold | None) -> web.StreamResponse:
+        """The step that the client sees, and for a request served whole the only one."""
+
+        def first_byte() -> None:
+            if exchange.parsed.stream:
+                self._metrics.ttft.observe(time.monotonic() - exchange.read_at)
+            if prefill is not None:
+                prefill.release()
+
+        answer = await send(self._session, pod, exchange.path, body, exchange.headers)
+        response, complete = await relay(exchange.request, answer, pod, first_byte)
+        if not complete:
+            self._metrics.broken.inc()
+        return response
