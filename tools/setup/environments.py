@@ -8,6 +8,7 @@ found through PYTHONPATH, so several checkouts share one environment.
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -37,22 +38,22 @@ def uv() -> Result:
 
 def control_env() -> Result:
     """What development, tests and the demo run on."""
-    return _env("control-env", "control", "Python packages for the control plane and the checks (400 MB, 20 s)")
+    return _env("control", "Python packages for the control plane and the checks (400 MB, 20 s)", python=interpreter)
 
 
 def runtime_env() -> Result:
     """What the control-plane image holds."""
-    return _env("runtime-env", "runtime", "Python packages of the control-plane image (90 MB, 10 s)")
+    return _env("runtime", "Python packages of the control-plane image (90 MB, 10 s)")
 
 
 def engine_env() -> Result:
     """vLLM for pods whose engines run on the CPU."""
-    about = "vLLM's CPU build with NIXL for the engine pods (6 GB, 1 to 4 minutes)"
-    return _env("engine-env", "engine", about, keep=2)
+    about = "vLLM's CPU build with NIXL for the engine pods (5 GB, 1 to 4 minutes)"
+    return _env("engine", about, keep=2)
 
 
 def interpreter() -> Path:
-    """The Python that environments are made for: Debian's, else the one that runs this."""
+    """The Python that tools run on: Debian's, else the one that runs this."""
     if SYSTEM_PYTHON.exists():
         return SYSTEM_PYTHON
     if sys.version_info[:2] != (3, 11):
@@ -60,19 +61,28 @@ def interpreter() -> Path:
     return Path(sys.executable).resolve()
 
 
-def _env(name: str, requirements: str, about: str, *, keep: int = 3) -> Result:
+def _system_python() -> Path:
+    """The Python that pods have: the one at the path at which Debian puts it."""
+    if not SYSTEM_PYTHON.exists():
+        install_packages("python3")
+    if not SYSTEM_PYTHON.exists():
+        raise SetupError(f"environments: pods run {SYSTEM_PYTHON}, which this machine's distribution does not bring")
+    return SYSTEM_PYTHON
+
+
+def _env(requirements: str, about: str, *, python: Callable[[], Path] = _system_python, keep: int = 3) -> Result:
     lock = REQUIREMENTS / f"{requirements}.txt"
     return Result(
         folder="envs",
         name=requirements,
-        key=key_of(RECIPE, str(interpreter()), lock),
+        key=key_of(RECIPE, lock),
         about=about,
-        build=lambda aside: _build_env(name, aside, lock),
+        build=lambda aside: _build_env(f"{requirements}-env", aside, lock, python()),
         keep=keep,
     )
 
 
-def _build_env(name: str, aside: Path, lock: Path) -> None:
+def _build_env(name: str, aside: Path, lock: Path, base: Path) -> None:
     command = ensure(uv()) / "bin" / "uv"
     env = {
         "UV_CACHE_DIR": str(cache() / "uv"),
@@ -82,7 +92,7 @@ def _build_env(name: str, aside: Path, lock: Path) -> None:
         **_certificates_of_pip(),
     }
     env = {name: value for name, value in env.items() if name not in os.environ}
-    run(name, [command, "venv", "--relocatable", "--python", interpreter(), aside], env=env)
+    run(name, [command, "venv", "--relocatable", "--python", base, aside], env=env)
     python = aside / "bin" / "python"
     install: list[Word] = [command, "pip", "install", "--python", python, "--compile-bytecode"]
     run(name, [*install, "--require-hashes", "--no-deps", "-r", lock], env=env)

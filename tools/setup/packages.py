@@ -17,6 +17,7 @@ CLUSTER_PACKAGES: Final = (
 )  # fmt: skip
 """What the test cluster, the images and the demo take from the distribution."""
 
+LOCK_WAIT: Final = ("-o", "DPkg::Lock::Timeout=300")
 POLICY: Final = Path("/usr/sbin/policy-rc.d")
 NO_SERVICES: Final = "#!/bin/sh\n# Written by gearshift's set-up: no service may start while it installs.\nexit 101\n"
 
@@ -42,7 +43,7 @@ def _install(names: list[str]) -> None:
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         raise SetupError(f"packages: {', '.join(names)} must be installed, which needs Debian's apt-get and root")
     say(f"==> packages: {' '.join(names)} from the distribution (up to 400 MB, about 1 minute)")
-    install = ["apt-get", "install", "--yes", "--no-install-recommends", *names]
+    install = ["apt-get", "install", "--yes", "--no-install-recommends", *LOCK_WAIT, *names]
     env = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_MODE": "l"}
     with _services_held():
         try:

@@ -64,11 +64,11 @@ def ensure(result: Result) -> Path:
     """Returns the path of the result, building it first if it is absent."""
     path = result.path
     path.parent.mkdir(parents=True, exist_ok=True)
-    with locked(result.name):
+    with locked(f"{result.folder}-{result.name}"):
         if not path.exists():
             _build(result)
         os.utime(path)
-        _point(result.link, path)
+        point(result.link, path.name)
         _prune(result)
     return path
 
@@ -85,6 +85,16 @@ def locked(name: str) -> Iterator[None]:
             say(f"  {name}: another set-up is at it; waiting")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+def point(link: Path, name: str) -> None:
+    """Makes `link` a symbolic link to `name` beside it, in one step if it pointed elsewhere."""
+    if link.is_symlink() and str(link.readlink()) == name:
+        return
+    aside = link.with_name(f".{link.name}.link")
+    remove(aside)
+    aside.symlink_to(name)
+    aside.replace(link)
 
 
 def remove(path: Path) -> None:
@@ -106,15 +116,6 @@ def _build(result: Result) -> None:
     finally:
         remove(aside)
     say(f"    {result.name}: done in {time.monotonic() - started:.0f} s")
-
-
-def _point(link: Path, path: Path) -> None:
-    if link.is_symlink() and link.readlink() == Path(path.name):
-        return
-    aside = link.with_name(f".{link.name}.link")
-    remove(aside)
-    aside.symlink_to(path.name)
-    aside.replace(link)
 
 
 def _prune(result: Result) -> None:

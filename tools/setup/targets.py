@@ -5,7 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tools.setup.environments import control_env, engine_env
+from tools.setup.golang import ensure_hyperkube, kwok
+from tools.setup.images import gearshift_image, pause_image
 from tools.setup.packages import CLUSTER_PACKAGES, install_packages
+from tools.setup.rootfs import base_layer
 from tools.setup.store import Result, ensure
 
 
@@ -29,4 +32,8 @@ TARGETS: dict[str, Target] = {
     "control-env": _results("Python environment of the control plane and the checks", control_env),
     "engine-env": _results("Python environment with vLLM for the CPU", engine_env),
     "packages": Target("Debian packages for the test cluster", lambda: install_packages(*CLUSTER_PACKAGES)),
+    "hyperkube": Target("Kubernetes and etcd as one program, and kubectl", lambda: print(ensure_hyperkube())),
+    "kwok": _results("simulated nodes", kwok),
+    "rootfs": _results("base layer of the images", base_layer),
+    "images": _results("archives of the images that the test cluster loads", gearshift_image, pause_image),
 }
