@@ -84,18 +84,18 @@ def _env(requirements: str, about: str, *, python: Callable[[], Path] = _system_
 
 def _build_env(name: str, aside: Path, lock: Path, base: Path) -> None:
     command = ensure(uv()) / "bin" / "uv"
-    env = {
-        "UV_CACHE_DIR": str(cache() / "uv"),
-        "UV_NO_CONFIG": "1",
-        **BYTECODE,
-        **_index_of_pip(),
-        **_certificates_of_pip(),
-    }
-    env = {name: value for name, value in env.items() if name not in os.environ}
+    env = installer_environment()
     run(name, [command, "venv", "--relocatable", "--python", base, aside], env=env)
     python = aside / "bin" / "python"
     install: list[Word] = [command, "pip", "install", "--python", python, "--compile-bytecode"]
     run(name, [*install, "--require-hashes", "--no-deps", "-r", lock], env=env)
+
+
+def installer_environment() -> dict[str, str]:
+    """What uv is told beside the user's own settings, which hold where both speak."""
+    ours = {"UV_CACHE_DIR": str(cache() / "uv"), "UV_NO_CONFIG": "1", **BYTECODE}
+    ours |= _index_of_pip() | _certificates_of_pip()
+    return {name: value for name, value in ours.items() if name not in os.environ}
 
 
 def _build_uv(aside: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tools.setup.environments import control_env, engine_env
 from tools.setup.golang import ensure_hyperkube, kwok
 from tools.setup.images import gearshift_image, pause_image
+from tools.setup.lock import compile_requirements
 from tools.setup.packages import CLUSTER_PACKAGES, install_packages
 from tools.setup.rootfs import base_layer
 from tools.setup.store import Result, ensure
@@ -35,5 +36,6 @@ TARGETS: dict[str, Target] = {
     "hyperkube": Target("Kubernetes and etcd as one program, and kubectl", lambda: print(ensure_hyperkube())),
     "kwok": _results("simulated nodes", kwok),
     "rootfs": _results("base layer of the images", base_layer),
+    "lock": Target("compile requirements/*.in to requirements/*.txt", compile_requirements),
     "images": _results("archives of the images that the test cluster loads", gearshift_image, pause_image),
 }
