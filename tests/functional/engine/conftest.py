@@ -8,6 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 import pytest_asyncio
+
 from tests.functional.engine.host_harness import DEADLINE_SECONDS, Client, Events, HostProcess
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 ROOT = Path(__file__).parents[3]
 DEADLINE_SECONDS = 20.0
@@ -68,7 +69,8 @@ class Client:
     async def until(self, condition: Callable[[], Awaitable[Any]]) -> Any:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while (found := await condition()) in {None, False}:
-            assert time.monotonic() < deadline, "condition not met in time"
+            if time.monotonic() > deadline:
+                pytest.fail(f"condition not met in time; the host says {await self.call('GET', '/v1/processes')}")
             await asyncio.sleep(0.02)
         return found
 

@@ -10,12 +10,14 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.functional.engine.host_harness import ROOT, Client, Events, HostProcess, alive, known
 
 IDLE = "import signal; print('up', flush=True); signal.pause()"
 STUBBORN = (
     "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True)\nwhile True: signal.pause()"
 )
+# Lines are written whole: several processes share the stream.
 # The leader forks a child in its session and one that has left it; both ignore SIGTERM.
 FAMILY = """
 import os, signal
@@ -24,10 +26,10 @@ for word in ("inside", "outside"):
     if os.fork() == 0:
         if word == "outside":
             os.setsid()
-        print(word, os.getpid(), flush=True)
+        os.write(1, f"{word} {os.getpid()}\\n".encode())
         while True: signal.pause()
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
-print("up", flush=True)
+os.write(1, b"up\\n")
 signal.pause()
 """
 # A grandchild that outlives its parent, then ends.
@@ -37,7 +39,7 @@ if os.fork() == 0:
     child = os.getpid()
     if os.fork() == 0:
         while os.getppid() == child: time.sleep(0.01)
-        print("orphan", os.getpid(), flush=True)
+        os.write(1, f"orphan {os.getpid()}\\n".encode())
     os._exit(0)
 signal.pause()
 """

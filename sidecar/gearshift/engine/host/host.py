@@ -19,7 +19,9 @@ from gearshift.engine.host.termination import Termination, View
 log = logging.getLogger("gearshift.engine.host")
 
 SETTLE_SECONDS: Final = 5.0
-"""How long an exit may wait for the rest of its session to be gone and its last lines to be read."""
+"""How long an exit may wait for the rest of its session to be gone."""
+LAST_LINES_SECONDS: Final = 1.0
+"""How long it may then wait for the end of its output, which a process outside the session can hold open."""
 POLL_SECONDS: Final = 0.02
 FALLBACK_STOP_SECONDS: Final = 5.0
 """From SIGTERM to SIGKILL when no sidecar says how long."""
@@ -84,7 +86,7 @@ class Host:
             await asyncio.sleep(POLL_SECONDS)
         read = self._logs.pop(pid)
         try:
-            await asyncio.wait_for(read.wait(), max(POLL_SECONDS, deadline - time.monotonic()))
+            await asyncio.wait_for(read.wait(), LAST_LINES_SECONDS)
         except TimeoutError:
             log.warning("output of pid %d is held open by a process outside its session", pid)
         entry = self.table.exited(pid, code)
