@@ -27,3 +27,100 @@ ENGINE_LOST: Final = "EngineLost"
 POD_TERMINATING: Final = "PodTerminating"
 SIDECAR_RESTARTED: Final = "SidecarRestarted"
 START_REFUSED: Final = "StartRefused"
+
+# Policy: why a plan acts.
+# The service has fewer pods than its spec asks for, so one is created.
+POD_MISSING: Final = "PodMissing"
+# A pod has ended for good (phase Failed or Succeeded), so it is deleted and replaced.
+POD_FAILED: Final = "PodFailed"
+# The node of a pod is gone, so the pod is deleted by force and replaced.
+NODE_LOST: Final = "NodeLost"
+# A pod was made from an older spec, so it is replaced.
+ROLLOUT: Final = "Rollout"
+# The service has more pods than its spec asks for, so the named one is drained and deleted.
+SCALE_DOWN: Final = "ScaleDown"
+# Prefill is under more pressure than decode, beyond the band, for long enough.
+PREFILL_PRESSURE: Final = "PrefillPressure"
+# Decode is under more pressure than prefill, beyond the band, for long enough.
+DECODE_PRESSURE: Final = "DecodePressure"
+# A role has fewer pods than its floor or more than its ceiling, so a pod changes role.
+ROLE_BOUNDS: Final = "RoleBounds"
+# Requests wait for compute, so pods take the layout with the most throughput.
+QUEUEING: Final = "Queueing"
+# Load is light, so pods take the layout with the lowest latency.
+LIGHT_LOAD: Final = "LightLoad"
+# One of the allowed layouts is the best at any load, so pods take it.
+PREFERRED_LAYOUT: Final = "PreferredLayout"
+# ``spec.override`` orders it.
+OVERRIDE: Final = "Override"
+
+# Policy: why a plan holds; TransitionInFlight and NotCapable, above, mean there what they mean to a sidecar.
+# Nothing is to be done.
+STEADY: Final = "Steady"
+# ``policy.actuation`` is Advisory: the proposal is only reported.
+ADVISORY: Final = "Advisory"
+# ``policy.actuation`` is Approve and no one has approved this plan's id.
+AWAITING_APPROVAL: Final = "AwaitingApproval"
+# The hold annotation is set: nothing that takes a healthy pod out of service acts.
+HUMAN_HOLD: Final = "HumanHold"
+# Pods of an older spec are being replaced; layouts and roles keep still until then.
+ROLLOUT_IN_PROGRESS: Final = "RolloutInProgress"
+# The next pod of an older spec is replaced once every other pod serves.
+ROLLOUT_WAITING: Final = "RolloutWaiting"
+# A signal that the decision needs is unknown; the message names the signal, the query and the cause.
+METRICS_MISSING: Final = "MetricsMissing"
+# No pod serves, so there is nothing to judge load by.
+NO_SERVING_PODS: Final = "NoServingPods"
+# The decision has been wanted, but not yet for long enough.
+EVIDENCE_SHORT: Final = "EvidenceShort"
+# The operator has watched this service for less than one window; nothing flips, shifts or shrinks.
+RESTART_HOLD: Final = "RestartHold"
+# The pod has not kept its layout and role for ``policy.dwell`` yet.
+DWELL: Final = "Dwell"
+# The service's last transition ended less than ``policy.cooldown`` ago.
+COOLDOWN: Final = "Cooldown"
+# The change would leave a role below its floor.
+ROLE_FLOOR: Final = "RoleFloor"
+# The change would take a role above its ceiling.
+ROLE_CEILING: Final = "RoleCeiling"
+# The change would leave the service unable to serve a phase that it serves now.
+CAPACITY_KEPT: Final = "CapacityKept"
+# The pods that would remain were seen to saturate below the present demand, so they keep what they have.
+KNOWN_CAPACITY: Final = "KnownCapacity"
+# Requests wait for KV cache, not for compute; another layout would not give them more of it for certain.
+KV_BOUND: Final = "KvBound"
+
+# Operator: reasons of conditions. AwaitingApproval, TransitionInFlight and NoServingPods mean here what they mean above.
+ACCEPTED: Final = "Accepted"  # SpecValid: the spec can be served
+SPEC_INVALID: Final = "SpecInvalid"  # the spec can't be served; nothing is deleted and what runs goes on
+TEMPLATE_REFUSED: Final = "TemplateRefused"  # spec.pod.template touches what it may not
+NO_ENGINE_IMAGE: Final = "NoEngineImage"  # neither the spec nor the operator names an engine image
+POD_REFUSED: Final = "PodRefused"  # the API server refuses the pods that the spec asks for
+CHILD_CONFLICT: Final = "ChildConflict"  # an object of that name belongs to someone else
+CHILD_REFUSED: Final = "ChildRefused"  # the API server refuses a child object
+PROGRESSING: Final = "Progressing"  # Stalled=False: nothing stands in the way
+UP_TO_DATE: Final = "UpToDate"  # Reconciling=False: pods and children are as the spec asks
+SCALING: Final = "Scaling"  # pods are created or deleted
+ROLLING_OUT: Final = "RollingOut"  # pods of an older spec are being replaced
+PODS_STARTING: Final = "PodsStarting"  # pods exist and do not serve yet
+PODS_SERVING: Final = "PodsServing"  # every pod that the spec asks for serves
+PODS_MISSING: Final = "PodsMissing"  # fewer pods than the spec asks for
+ROUTER_STARTING: Final = "RouterStarting"  # the router's Deployment has no available pod
+ROLE_UNSERVED: Final = "RoleUnserved"  # a role has fewer serving pods than its floor
+SERVING: Final = "Serving"  # Ready: requests are served as the spec asks
+SCALED_TO_ZERO: Final = "ScaledToZero"  # the spec asks for no pods
+CONVERGED: Final = "Converged"  # layouts or roles are what the policy wants
+DIVERGED: Final = "Diverged"  # layouts or roles are not what an override or the spec asks for yet
+QUIET: Final = "Quiet"  # Shifting=False
+METRICS_FRESH: Final = "MetricsFresh"
+METRICS_NOT_READ: Final = "MetricsNotRead"
+
+# Operator: reasons of events.
+POD_CREATED: Final = "PodCreated"
+POD_DELETED: Final = "PodDeleted"
+TRANSITION_STARTED: Final = "TransitionStarted"
+TRANSITION_COMMITTED: Final = "TransitionCommitted"
+TRANSITION_ROLLED_BACK: Final = "TransitionRolledBack"
+TRANSITION_FAILED: Final = "TransitionFailed"
+TRANSITION_REFUSED: Final = "TransitionRefused"
+POD_LOST: Final = "PodLost"  # the pod of a running transition is gone

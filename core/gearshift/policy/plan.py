@@ -67,10 +67,21 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
+class Capacity:
+    """Tokens per second and pod at which a layout or role was seen to saturate."""
+
+    tokens_per_second: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """What must outlive a tick. Rebuilt from status (transition history) after a restart."""
 
     started_at: float  # when this operator began to watch the service; nothing shrinks or flips within one window of it
     last_transition_at: float | None = None  # of the service
     transition_at: Mapping[str, float] = field(default_factory=dict)  # pod -> when its last transition ended
-    evidence_since: Mapping[str, float] = field(default_factory=dict)  # candidate decision -> since when it has been wanted
+    evidence_since: Mapping[str, float] = field(
+        default_factory=dict
+    )  # candidate decision -> since when it has been wanted
+    capacity: Mapping[str, Capacity] = field(default_factory=dict)  # see gearshift.policy.capacity

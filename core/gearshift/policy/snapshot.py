@@ -23,13 +23,17 @@ class Signal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Value of one signal. ``value`` None means unknown: neither idle nor busy; ``why`` names query and cause."""
+    """Value of one signal. ``value`` None means unknown: neither idle nor busy; ``why`` names query and cause.
+
+    A quantile over a window without requests has no value either, but is `quiet`: the series are there and fresh.
+    """
 
     value: float | None
     at: float = 0.0  # time of the newest sample, seconds since the epoch
     samples: int = 0
     query: str = ""
     why: str = ""
+    quiet: bool = False  # value is None because nothing happened in the window
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,11 @@ class Metrics:
 
     def value(self, signal: Signal, role: Role | None = None) -> float | None:
         """Value of a signal, or None when it is unknown."""
-        reading = self.readings.get((signal, role))
-        return None if reading is None else reading.value
+        return self.reading(signal, role).value
+
+    def reading(self, signal: Signal, role: Role | None = None) -> Reading:
+        """Reading of a signal; one without value when it was never asked for."""
+        return self.readings.get((signal, role)) or Reading(None, why="not queried")
 
 
 @dataclass(frozen=True, slots=True)

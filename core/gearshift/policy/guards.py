@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may veto a transition, each a small function; a chain is an ordered list, and its first veto wins."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from gearshift.api import reasons
+from gearshift.api.vocabulary import Role, TransitionKind
+from gearshift.policy.fleet import Fleet, covers
+from gearshift.policy.plan import Hold, Memory, Transit
+from gearshift.policy.snapshot import PodView, Snapshot
+from gearshift.policy.targets import ceiling
+from gearshift.policy.verdict import Source, number
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What guards look at."""
+
+    snapshot: Snapshot
+    memory: Memory
+    fleet: Fleet
+    pods: Mapping[str, PodView]  # live pods by name
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, memory: Memory, fleet: Fleet) -> "Context":
+        """Context of one decision."""
+        return cls(snapshot, memory, fleet, {pod.name: pod for pod in fleet.live})
+
+
+Guard = Callable[[Context, Transit], Hold | None]
+
+
+def human_hold(context: Context, _: Transit) -> Hold | None:
+    """The hold annotation stops everything that takes a healthy pod out of service, an override too."""
+    return Hold(reasons.HUMAN_HOLD, "the hold annotation is set") if context.snapshot.hold else None
+
+
+def rollout_in_progress(context: Context, _: Transit) -> Hold | None:
+    """Pods of an older spec will go soon; moving any pod now would cost a drain for nothing."""
+    outdated = len(context.fleet.outdated)
+    return Hold(reasons.ROLLOUT_IN_PROGRESS, f"{outdated} pods of an older spec remain") if outdated else None
+
+
+def transition_in_flight(context: Context, _: Transit) -> Hold | None:
+    """One transition of a service at a time."""
+    moving = sorted(context.fleet.moving)
+    return Hold(reasons.TRANSITION_IN_FLIGHT, f"{', '.join(moving[:3])} in transition") if moving else None
+
+
+def restart_hold(context: Context, _: Transit) -> Hold | None:
+    """For one window after the operator began to watch, its evidence is too short."""
+    return restart_veto(context.snapshot, context.memory)
+
+
+def restart_veto(snapshot: Snapshot, memory: Memory) -> Hold | None:
+    """As `restart_hold`, for decisions that are no transition."""
+    return _not_before(
+        snapshot.at, memory.started_at, snapshot.spec.policy.window.seconds, reasons.RESTART_HOLD, "watching began"
+    )
+
+
+def dwell(context: Context, transit: Transit) -> Hold | None:
+    """A pod keeps what it has for a while; `PodView.since` also covers its start and a rolled-back transition."""
+    pod = context.pods[transit.pod]
+    since = max(context.memory.transition_at.get(pod.name, 0.0), pod.since)
+    seconds = context.snapshot.spec.policy.dwell.seconds
+    return _not_before(context.snapshot.at, since, seconds, reasons.DWELL, f"{pod.name} last changed")
+
+
+def cooldown(context: Context, _: Transit) -> Hold | None:
+    """The service settles between two transitions."""
+    last = context.memory.last_transition_at
+    if last is None:
+        return None
+    seconds = context.snapshot.spec.policy.cooldown.seconds
+    return _not_before(context.snapshot.at, last, seconds, reasons.COOLDOWN, "the last transition ended")
+
+
+def role_floor(context: Context, transit: Transit) -> Hold | None:
+    """No role goes below its floor."""
+    if transit.kind is not TransitionKind.ROLE:
+        return None
+    donor = context.pods[transit.pod].role
+    spec = context.snapshot.spec.role(donor)
+    floor, count = (spec.floor if spec else 0), context.fleet.roles.get(donor, 0)
+    return Hold(reasons.ROLE_FLOOR, f"{donor} has {count} pods, its floor is {floor}") if count <= floor else None
+
+
+def role_ceiling(context: Context, transit: Transit) -> Hold | None:
+    """No role goes above its ceiling; one that the spec does not list has none to give."""
+    if transit.kind is not TransitionKind.ROLE:
+        return None
+    role = Role(transit.to)
+    spec = context.snapshot.spec.role(role)
+    top, count = (ceiling(spec, len(context.fleet.live)) if spec else 0), context.fleet.roles.get(role, 0)
+    return Hold(reasons.ROLE_CEILING, f"{role} has {count} pods, its ceiling is {top}") if count >= top else None
+
+
+def capacity_kept(context: Context, transit: Transit) -> Hold | None:
+    """Whole requests can be served while the pod is out, and after it.
+
+    | serving pods without this one | this pod | after a flip | veto |
+    |---|---|---|---|
+    | serve whole requests | any | serve whole requests | no |
+    | do not | the only live one of its role | serve whole requests | no: the router queues for the switch |
+    | do not | one of several | any | yes: the others are down, and this one carries the service |
+    | any | any | do not | yes |
+
+    The queue of a router waits for its queue timeout; a drain that takes longer costs the requests behind it a 503.
+    """
+    pod = context.pods[transit.pod]
+    remaining = dict(context.fleet.serving_roles)
+    remaining[pod.role] = remaining.get(pod.role, 0) - pod.serving
+    others = {role for role, count in remaining.items() if count > 0}
+    after = others | {Role(transit.to) if transit.kind is TransitionKind.ROLE else pod.role}
+    if not covers(after):
+        return Hold(reasons.CAPACITY_KEPT, f"without {pod.name} as {pod.role} no whole request could be served")
+    if covers(others) or context.fleet.roles.get(pod.role, 0) == 1:
+        return None
+    return Hold(reasons.CAPACITY_KEPT, f"{pod.name} is the only {pod.role} pod that serves now")
+
+
+CHAINS: Mapping[Source, tuple[Guard, ...]] = {
+    Source.POLICY: (
+        human_hold, rollout_in_progress, transition_in_flight, restart_hold, dwell, cooldown, role_floor, role_ceiling,
+        capacity_kept,
+    ),
+    Source.BOUNDS: (
+        human_hold, rollout_in_progress, transition_in_flight, cooldown, role_floor, role_ceiling, capacity_kept,
+    ),
+    Source.OVERRIDE: (
+        human_hold, rollout_in_progress, transition_in_flight, role_floor, role_ceiling, capacity_kept,
+    ),
+}  # fmt: skip
+
+
+def veto(context: Context, transit: Transit, source: Source) -> Hold | None:
+    """First veto of the source's chain, or None."""
+    for guard in CHAINS[source]:
+        hold = guard(context, transit)
+        if hold is not None:
+            return hold
+    return None
+
+
+def _not_before(at: float, since: float, seconds: float, reason: str, what: str) -> Hold | None:
+    passed = at - since
+    return Hold(reason, f"{what} {number(passed)} s ago, {number(seconds)} s are due") if passed < seconds else None
