@@ -4,11 +4,13 @@
 | request | who | body -> answer |
 |---|---|---|
 | ``GET /v1/state`` | operator, router | -> `PodState` |
-| ``GET /v1/state/stream`` | router | -> newline-delimited `PodState`, see below |
+| ``GET /v1/state/stream?router=NAME`` | router | -> newline-delimited `PodState`, see below |
 | ``POST /v1/acks`` | router | `Ack` -> 204 |
 | ``POST /v1/transitions`` | operator | `TransitionRequest` -> 202 `TransitionStatus`; 409 or 422 `ControlError` |
 | ``GET /v1/transitions/{id}`` | operator | -> `TransitionStatus`; 404 |
 
+NAME is the router's name in its `Ack`: while a router holds a stream, a drain waits for its acknowledgement. A stream
+without a name only watches.
 The stream sends one state at once, one a change, at least one every 100 ms while load changes and one a second.
 409: stale epoch or fencing token, or another transition in flight. 422: this pod is not capable of it.
 Each request carries ``Authorization: Bearer`` with a projected token of audience ``names.TOKEN_AUDIENCE``.

@@ -89,7 +89,11 @@ class StateStreams:
         timeout = ClientTimeout(total=None, sock_connect=SILENCE_SECONDS, sock_read=SILENCE_SECONDS)
         url = self._url(pod, "/v1/state/stream")
         async with self._session.get(
-            url, headers=self._token.header(), timeout=timeout, allow_redirects=False
+            url,
+            params={"router": self._router},
+            headers=self._token.header(),
+            timeout=timeout,
+            allow_redirects=False,
         ) as answer:
             if answer.status == 401:
                 self._token.expire()
