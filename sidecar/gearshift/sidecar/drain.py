@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The effect `Drain`: wait until the routers know that the pod takes nothing new and nothing old is left in it."""
+
+import asyncio
+
+from gearshift.api import reasons
+from gearshift.api.engine import EngineState
+from gearshift.api.vocabulary import PodPhase
+from gearshift.sidecar.engine_client import EngineCallError
+from gearshift.sidecar.ledger import Detail, Record
+from gearshift.sidecar.machine import Event
+from gearshift.sidecar.pod import Pod, Signal
+from gearshift.sidecar.routers import blockers
+
+
+def busy(state: EngineState) -> list[str]:
+    """Why the engine keeps a drain waiting; empty when it does not."""
+    if state.running + state.waiting == 0:
+        return []
+    return [f"the engine holds {state.running} running and {state.waiting} waiting requests"]
+
+
+async def drain(pod: Pod, record: Record) -> Signal:
+    """Wait for routers and engine, at most for the order's time, or the pod's grace period."""
+    if record.order is not None and record.order.drain == "None":
+        return Event.DRAINED, Detail()
+    obstacles: list[str] = []
+    try:
+        async with asyncio.timeout_at(_deadline(pod, record)):
+            while obstacles := await _obstacles(pod, record):
+                await pod.routers.wait_change(pod.settings.timings.drain_poll)
+    except TimeoutError:
+        return Event.DRAIN_TIMED_OUT, Detail(reasons.DRAIN_TIMEOUT, "; ".join(obstacles) or "the engine did not answer")
+    return Event.DRAINED, Detail()
+
+
+def _deadline(pod: Pod, record: Record) -> float:
+    """On the event loop's clock."""
+    now = asyncio.get_running_loop().time()
+    if record.order is not None:
+        return now + record.order.drain_timeout.seconds
+    if pod.drain_until is None:
+        return now + pod.settings.config.drain_timeout.seconds
+    return now + max(0.0, pod.drain_until - pod.monotonic())
+
+
+async def _obstacles(pod: Pod, record: Record) -> list[str]:
+    routers = blockers(pod.routers.known(pod.monotonic()), record.sequence)
+    if routers:
+        return routers
+    keeper = pod.residents.serving(record.layout)
+    if record.phase is PodPhase.TERMINATING and not keeper.up.is_set():
+        return []
+    try:
+        return busy(await keeper.client.state())
+    except EngineCallError as error:
+        return [str(error)]

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How one engine process is started: command line and environment of each kind of engine, pure.
+
+A new family of engines (one that holds a sequence-parallel tree) is one more function in `LAUNCHERS`.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gearshift.api.podconfig import PodConfig
+from gearshift.api.vocabulary import Device
+from gearshift.sidecar.arguments import find_options, omp_threads_bind, split_whole, take_option
+
+ENGINE_PYTHON: Final = "GEARSHIFT_ENGINE_PYTHON"
+PLUGIN: Final = "gearshift"
+NIXL_PORT_STRIDE: Final = 16
+DEFAULT_GPU_MEMORY_UTILIZATION: Final = 0.9
+DEFAULT_CPU_KV_GIB: Final = 1
+_MEMORY_OPTION: Final = "--gpu-memory-utilization"
+_RESERVED: Final = (
+    "--model",
+    "--served-model-name",
+    "--host",
+    "--port",
+    "--tensor-parallel-size",
+    "-tp",
+    "--data-parallel-size",
+    "-dp",
+    "--kv-transfer-config",
+    "--revision",
+)
+
+
+class LaunchError(ValueError):
+    """The configuration asks for an engine that cannot be started; the message names the field and the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchContext:
+    """What a launch depends on."""
+
+    config: PodConfig
+    pod_ip: str
+    port: int
+    index: int  # of the resident engine in its pod
+    residents: int  # engines that share the pod's memory
+    nixl_port: int
+    cpus: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One process."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+
+
+def launch_simulated(context: LaunchContext) -> Launch:
+    """The Simulated engine: one process that is capable of all layouts."""
+    config = context.config
+    options = {
+        "--host": "0.0.0.0",  # noqa: S104 - clients reach it at the pod's address
+        "--port": context.port,
+        "--model": config.model,
+        "--accelerators": config.accelerators,
+        "--layout": config.initial_layout.value,
+        "--role": config.initial_role.value,
+        "--sequence-parallel-size": config.sequence_parallel_size,
+    }
+    argv = [_python(config), "-m", "gearshift.sim.engine", *_flatten(options), *config.engine_args]
+    return Launch(tuple(argv), dict(config.engine_env))
+
+
+def launch_tensor_parallel(context: LaunchContext) -> Launch:
+    """vLLM with every layer split over all accelerators of the pod."""
+    return _launch_vllm(context, {"--tensor-parallel-size": context.config.accelerators})
+
+
+def launch_data_parallel(context: LaunchContext) -> Launch:
+    """vLLM with one independent replica an accelerator behind one server."""
+    return _launch_vllm(context, {"--data-parallel-size": context.config.accelerators})
+
+
+def launch_shift(context: LaunchContext) -> Launch:
+    """The engine of the SP and Shift layouts.
+
+    Raises:
+        LaunchError: always: this version starts none.
+    """
+    asked = ", ".join(layout.value for layout in context.config.layouts)
+    raise LaunchError(f"layouts [{asked}]: engine VLLM serves TP and DP, not SP or Shift")
+
+
+LAUNCHERS: Final[Mapping[str, Callable[[LaunchContext], Launch]]] = {
+    "sim": launch_simulated,
+    "tp": launch_tensor_parallel,
+    "dp": launch_data_parallel,
+    "shift": launch_shift,
+}
+
+
+def _launch_vllm(context: LaunchContext, parallelism: Mapping[str, object]) -> Launch:
+    config = context.config
+    memory, extra = _memory_arguments(config, context.residents)
+    options: dict[str, object] = {
+        "--model": config.model_path,
+        "--revision": config.revision,
+        "--served-model-name": config.model,
+        "--host": "0.0.0.0",  # noqa: S104 - clients reach it at the pod's address
+        "--port": context.port,
+        **parallelism,
+        **memory,
+        "--kv-transfer-config": _kv_transfer(config),
+    }
+    _refuse_reserved(extra)
+    argv = [_python(config), "-m", "vllm.entrypoints.openai.api_server", *_flatten(options), *extra]
+    return Launch(tuple(argv), _vllm_env(context))
+
+
+def _vllm_env(context: LaunchContext) -> dict[str, str]:
+    config = context.config
+    env = {"VLLM_NO_USAGE_STATS": "1"}
+    if config.device is Device.CPU:
+        env["VLLM_CPU_OMP_THREADS_BIND"] = omp_threads_bind(context.cpus, config.accelerators)
+    if config.disaggregated:
+        env |= _nixl_env(context)
+    env |= config.engine_env
+    env["VLLM_PLUGINS"] = _with_plugin(config.engine_env.get("VLLM_PLUGINS", ""))
+    if config.device is Device.CPU:
+        env["VLLM_CPU_KVCACHE_SPACE"] = _cpu_kv_space(config.engine_env, context.residents)
+    return env
+
+
+def _nixl_env(context: LaunchContext) -> dict[str, str]:
+    env = {
+        "VLLM_NIXL_SIDE_CHANNEL_HOST": context.pod_ip,
+        "VLLM_NIXL_SIDE_CHANNEL_PORT": str(context.nixl_port + NIXL_PORT_STRIDE * context.index),
+    }
+    if context.config.device is Device.CPU:
+        env["UCX_TLS"] = "tcp"
+    return env
+
+
+def _kv_transfer(config: PodConfig) -> str | None:
+    if not config.disaggregated:
+        return None
+    transfer = {"kv_connector": "NixlConnector", "kv_role": "kv_both", "kv_load_failure_policy": "recompute"}
+    if config.device is Device.CPU:
+        transfer["kv_buffer_device"] = "cpu"
+    return json.dumps(transfer, sort_keys=True)
+
+
+def _memory_arguments(config: PodConfig, residents: int) -> tuple[dict[str, object], list[str]]:
+    """The share of the accelerators' memory that one resident engine may use, and the other engine arguments."""
+    if config.device is not Device.CUDA:
+        return {}, list(config.engine_args)
+    try:
+        given, rest = take_option(config.engine_args, _MEMORY_OPTION)
+        total = DEFAULT_GPU_MEMORY_UTILIZATION if given is None else float(given)
+    except ValueError as error:
+        raise LaunchError(f"engineArgs {_MEMORY_OPTION}: {error}") from error
+    if not 0.0 < total <= 1.0:
+        raise LaunchError(f"engineArgs {_MEMORY_OPTION}: {total} is not in (0, 1]")
+    return {_MEMORY_OPTION: split_whole(total, residents)}, rest
+
+
+def _cpu_kv_space(env: Mapping[str, str], residents: int) -> str:
+    """Whole GiB of KV cache for one resident engine (vLLM takes no fractions); the user's word is for all together."""
+    given = env.get("VLLM_CPU_KVCACHE_SPACE")
+    if given is None:
+        return str(DEFAULT_CPU_KV_GIB)
+    if not given.isdecimal() or int(given) < residents:
+        raise LaunchError(
+            f"engineEnv VLLM_CPU_KVCACHE_SPACE: {given!r} is not at least {residents} whole GiB, one an engine"
+        )
+    return str(int(given) // residents)
+
+
+def _with_plugin(plugins: str) -> str:
+    named = [name for name in plugins.split(",") if name]
+    return ",".join(named if PLUGIN in named else [*named, PLUGIN])
+
+
+def _refuse_reserved(arguments: Sequence[str]) -> None:
+    found = find_options(arguments, _RESERVED)
+    if found:
+        raise LaunchError(f"engineArgs: {', '.join(found)} is set by Gearshift from the InferenceService")
+
+
+def _python(config: PodConfig) -> str:
+    return config.engine_env.get(ENGINE_PYTHON, "python3")
+
+
+def _flatten(options: Mapping[str, object]) -> list[str]:
+    return [part for name, value in options.items() if value is not None for part in (name, str(value))]

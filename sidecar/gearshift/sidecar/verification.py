@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proof that an engine is what it should be: its word, read back from scheduler and ranks, and a request it served."""
+
+from gearshift.api import reasons
+from gearshift.api.engine import EngineState
+from gearshift.api.vocabulary import Layout, Role
+from gearshift.api.wire import Proof
+from gearshift.sidecar.engine_client import EngineCallError, ProbeResult
+from gearshift.sidecar.ledger import Detail, Record, target_of
+from gearshift.sidecar.machine import Event
+from gearshift.sidecar.pod import Pod, Signal
+
+
+def contradictions(state: EngineState, layout: Layout, role: Role, epoch: int) -> list[str]:
+    """In what an engine's word differs from what it should say; empty when in nothing."""
+    compared = (
+        ("layout", state.layout.value, layout.value),
+        ("role", state.role.value, role.value),
+        ("epoch", state.epoch, epoch),
+        ("ranks", state.ranks, state.world_size),
+        ("paused", state.paused, False),
+    )
+    return [f"{name} is {found}, not {wanted}" for name, found, wanted in compared if found != wanted]
+
+
+async def verify(pod: Pod, layout: Layout, role: Role, epoch: int) -> tuple[EngineState, ProbeResult]:
+    """Ask the engine what it is and have it serve one request.
+
+    Raises:
+        EngineCallError: it is something else, or did not serve.
+    """
+    client = pod.residents.serving(layout).client
+    state = await client.state()
+    wrong = contradictions(state, layout, role, epoch)
+    if wrong:
+        raise EngineCallError(f"engine {client.name}: {', '.join(wrong)}")
+    probe = await client.probe(pod.settings.config.model, role, pod.settings.timings.probe)
+    pod.observer.probed(client.name, probe.seconds)
+    return state, probe
+
+
+async def prove(pod: Pod, record: Record) -> Signal:
+    """The effect `Verify`: the proof of the order in flight."""
+    layout, role = target_of(record)
+    after = record.epoch + 1
+    try:
+        state, probe = await verify(pod, layout, role, after)
+    except EngineCallError as error:
+        return Event.VERIFY_FAILED, Detail(reasons.VERIFICATION_FAILED, str(error))
+    proof = Proof(
+        epoch_before=record.epoch,
+        epoch_after=state.epoch,
+        ranks=state.ranks,
+        expected_ranks=state.world_size,
+        engine=pod.residents.serving(layout).plan.name,
+        probe_tokens=probe.tokens,
+        probe_seconds=round(probe.seconds, 6),
+        routers=0,
+        details={**state.details, "layout": state.layout.value, "role": state.role.value},
+    )
+    return Event.VERIFIED, Detail(proof=proof)
