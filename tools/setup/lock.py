@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles the requirement files: names in `*.in`, exact versions with hashes in `*.txt`, no host of an index in either."""
+"""Compiles the requirement files: names in `*.in`, exact versions with hashes in `*.txt`, no index host in either."""
 
 from typing import Final
 
@@ -21,12 +21,13 @@ OPTIONS: Final = (
 
 def compile_requirements() -> None:
     """Writes all requirement files anew. The runtime takes its versions from what the checks ran with."""
-    for name, extra in (
-        ("uv", []),
-        ("control", []),
-        ("runtime", ["--constraint", REQUIREMENTS / "control.txt"]),
-        ("engine", ["--override", REQUIREMENTS / "engine.overrides"]),
-    ):
+    extras: dict[str, list[Word]] = {
+        "uv": [],
+        "control": [],
+        "runtime": ["--constraint", REQUIREMENTS / "control.txt"],
+        "engine": ["--override", REQUIREMENTS / "engine.overrides"],
+    }
+    for name, extra in extras.items():
         say(f"==> lock: requirements/{name}.txt")
         _compile(name, extra)
 

@@ -13,13 +13,12 @@ from typing import Final
 from tools.setup.environments import interpreter
 from tools.setup.layers import Tree, write_layer
 from tools.setup.packages import install_packages
-from tools.setup.process import Word, output_of, run
+from tools.setup.process import SetupError, Word, output_of, run
 from tools.setup.store import Result, key_of
 
 RECIPE: Final = "1"
 SUITE: Final = "bookworm"
 PACKAGES: Final = ("ca-certificates", "g++", "libgomp1", "libnuma1", "libpython3.11-dev", "python3")
-FALLBACK_MIRROR: Final = "http://deb.debian.org/debian"
 USER_ID: Final = 65532
 WITHOUT: Final = (
     "dev/*",
@@ -92,7 +91,9 @@ def _debootstrap(root: Path) -> None:
     include = f"--include={','.join(PACKAGES)}"
     proxy = _proxy_of_apt()
     env = {"http_proxy": proxy} if proxy else {}
-    mirror = mirror_of(_source_files(), SUITE) or FALLBACK_MIRROR
+    mirror = mirror_of(_source_files(), SUITE)
+    if mirror is None:
+        raise SetupError(f"base: no package source in /etc/apt carries {SUITE}, from which the images are made")
     run("base", ["debootstrap", "--variant=minbase", include, SUITE, root, mirror], env=env)
 
 
