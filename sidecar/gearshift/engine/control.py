@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the routes do, in the API server's process: ask all cores, within a deadline, and check that they agree."""
+
+import asyncio
+from typing import Any, Final
+
+from gearshift.api.engine import EngineState, LayoutRequest, PauseRequest, RoleRequest
+from gearshift.engine.compat.base import Compat
+from gearshift.engine.core import Report
+from gearshift.engine.reports import Shape, disagreements, merge
+
+CALL_TIMEOUT_SECONDS: Final = 10.0
+"""A core answers between two of its steps; one that takes longer is stuck or dead."""
+_ASK_RANKS: Final = True
+_RANKS_MAY_REPEAT: Final = False
+_CLEAR_CACHE: Final = False
+
+
+class ControlError(Exception):
+    """An order that was not carried out; ``status`` is that of the HTTP answer."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+
+
+class Control:
+    """The engine behind one API server. Orders are carried out one at a time."""
+
+    def __init__(self, client: Any, compat: Compat, shape: Shape) -> None:
+        self._client = client
+        self._compat = compat
+        self._shape = shape
+        self._order = asyncio.Lock()
+
+    async def state(self) -> EngineState:
+        """State of the engine, with the ranks' answer at most a second old."""
+        return merge(self._shape, await self._call("gearshift_state", _RANKS_MAY_REPEAT))
+
+    async def pause(self, request: PauseRequest) -> EngineState:
+        """Stop scheduling; returns once the step in flight is done. Without that in time, scheduling goes on."""
+        async with self._order:
+            try:
+                await self._call("pause_scheduler", "keep", _CLEAR_CACHE, timeout_seconds=request.timeout_seconds)
+            except ControlError as error:
+                if error.reason == "Timeout":
+                    await self._call("resume_scheduler")
+                raise
+            return await self._proven("paused", value=True)
+
+    async def resume(self) -> EngineState:
+        """Schedule again."""
+        async with self._order:
+            await self._call("resume_scheduler")
+            return await self._proven("paused", value=False)
+
+    async def layout(self, request: LayoutRequest) -> EngineState:
+        """Take an epoch for the layout that this engine has; it has no other."""
+        if request.layout is not self._shape.layout:
+            message = f"layout: this engine serves {self._shape.layout.value} only, not {request.layout.value}"
+            raise ControlError(422, "NotCapable", message)
+        if request.shift_threshold_tokens is not None:
+            raise ControlError(422, "NotCapable", "shiftThresholdTokens: only layout Shift has a threshold")
+        async with self._order:
+            return self._agreed(await self._call("gearshift_epoch", request.epoch))
+
+    async def role(self, request: RoleRequest) -> EngineState:
+        """Take a role, its settings and its epoch."""
+        async with self._order:
+            reports = await self._call("gearshift_role", request.role.value, request.epoch, request.knobs.dump())
+            refusals = [report["refused"] for report in reports if "refused" in report]
+            if refusals:
+                raise ControlError(422, "NotCapable", refusals[0])
+            return self._agreed(reports)
+
+    async def _proven(self, name: str, *, value: object) -> EngineState:
+        reports = await self._call("gearshift_state", _ASK_RANKS)
+        if any(report[name] != value for report in reports):
+            raise ControlError(500, "NotProven", f"{name} is not {value} on all of {len(reports)} cores")
+        return self._agreed(reports)
+
+    def _agreed(self, reports: list[Report]) -> EngineState:
+        differing = disagreements(reports)
+        if differing:
+            raise ControlError(500, "NotProven", f"cores disagree on {', '.join(differing)}")
+        return merge(self._shape, reports)
+
+    async def _call(self, method: str, *args: object, timeout_seconds: float = CALL_TIMEOUT_SECONDS) -> list[Any]:
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                return await self._compat.call_all(self._client, method, *args)
+        except TimeoutError:
+            message = f"{method}: not all cores answered within {timeout_seconds:g} s"
+            raise ControlError(504, "Timeout", message) from None
