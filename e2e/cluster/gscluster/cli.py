@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from gscluster import lifecycle
+from gscluster import faults, lifecycle
 from gscluster.cluster import Cluster
 from gscluster.errors import ClusterError
 from gscluster.settings import ClusterSettings
@@ -92,6 +92,17 @@ def _logs(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _fault(arguments: argparse.Namespace) -> int:
+    cluster = lifecycle.require(arguments.name)
+    if arguments.fault in faults.OF_API_SERVER:
+        faults.OF_API_SERVER[arguments.fault](cluster)
+    elif arguments.node is None:
+        raise ClusterError(f"fault {arguments.fault} needs a node, one of: {', '.join(cluster.settings.node_names())}")
+    else:
+        faults.OF_NODE[arguments.fault](cluster, arguments.node)
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "gscluster", description="A real Kubernetes on this machine, without a way out of it."
@@ -115,4 +126,8 @@ def _parser() -> argparse.ArgumentParser:
     logs.add_argument("component", nargs="?")
     logs.add_argument("--lines", type=int, default=50)
     logs.set_defaults(command=_logs)
+    fault = commands.add_parser("fault", help="break or repair something")
+    fault.add_argument("fault", choices=[*faults.OF_API_SERVER, *faults.OF_NODE])
+    fault.add_argument("node", nargs="?")
+    fault.set_defaults(command=_fault)
     return parser

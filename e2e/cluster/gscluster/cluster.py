@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster of nodes: its start, its end, and what can be asked of it while it runs."""
 
+import json
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -60,6 +61,19 @@ class Cluster:
     def load_images(self, archives: Sequence[Path]) -> None:
         """Import image archives on every node, over what they have."""
         images.import_everywhere([node.space for node in self.nodes], archives)
+        loaded = self._loaded_archives() | {_identity(archive) for archive in archives}
+        (self.folder / "images.json").write_text(json.dumps(sorted(loaded)))
+
+    def new_archives(self, archives: Sequence[Path]) -> list[Path]:
+        """Return those of `archives` that the nodes do not have, or not with this content."""
+        loaded = self._loaded_archives()
+        return [archive for archive in archives if _identity(archive) not in loaded]
+
+    def _loaded_archives(self) -> set[str]:
+        try:
+            return set(json.loads((self.folder / "images.json").read_text()))
+        except FileNotFoundError:
+            return set()
 
     def start(self, archives: Sequence[Path]) -> None:
         """Start everything, from an empty folder to nodes that are Ready and have the images."""
@@ -167,3 +181,9 @@ class Cluster:
             run(["ip", "link", "delete", self.addresses.link])
         self.cgroup.remove()
         shutil.rmtree(self.folder)
+
+
+def _identity(archive: Path) -> str:
+    """Return what changes when an archive is built again."""
+    target = archive.resolve()
+    return f"{target} {target.stat().st_mtime_ns}"

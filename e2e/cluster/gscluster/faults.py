@@ -4,7 +4,7 @@ happens in between."""
 
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gscluster import control_plane, network
 from gscluster.cluster import Cluster
@@ -106,3 +106,19 @@ def containerd_down(cluster: Cluster, node_name: str) -> Iterator[None]:
         yield
     finally:
         start_containerd(cluster, node_name)
+
+
+OF_API_SERVER: dict[str, Callable[[Cluster], None]] = {
+    "pause-api-server": pause_api_server,
+    "resume-api-server": resume_api_server,
+    "kill-api-server": kill_api_server,
+    "start-api-server": start_api_server,
+}
+OF_NODE: dict[str, Callable[[Cluster, str], None]] = {
+    "cut-link": cut_link,
+    "restore-link": restore_link,
+    "kill-kubelet": kill_kubelet,
+    "start-kubelet": start_kubelet,
+    "kill-containerd": kill_containerd,
+    "start-containerd": start_containerd,
+}

@@ -27,6 +27,9 @@ def cluster() -> Iterator[Cluster | ExistingCluster]:
     if os.environ.get("GEARSHIFT_E2E_CLUSTER") == "existing":
         yield ExistingCluster.from_environment()
         return
+    found = lifecycle.find(SESSION.name)
+    if found is not None and found.problems():
+        lifecycle.down(SESSION.name)  # what an interrupted session has left
     yield lifecycle.up(SESSION).cluster
     if not os.environ.get("GEARSHIFT_E2E_KEEP"):
         lifecycle.down(SESSION.name)

@@ -3,6 +3,7 @@
 
 import json
 from collections.abc import Iterable
+from ipaddress import IPv4Network
 from pathlib import Path
 
 from gscluster import state
@@ -23,8 +24,7 @@ def report(name: str, addresses: Addresses) -> list[str]:
         *(f"mount {line}" for line in Path("/proc/self/mountinfo").read_text().splitlines() if str(folder) in line),
         *(f"link {link}" for link in [addresses.link] if succeeds(["ip", "link", "show", link])),
         *(f"route to {network}" for network in routes_into(addresses)),
-        *(f"firewall rule {rule}" for rule in firewall_rules(addresses)),
-        *(f"network namespace {path}" for path in Path("/run/netns").glob("cni-*")),
+        *(f"firewall rule {rule}" for rule in firewall_rules(run(["iptables-save"]).splitlines(), addresses)),
         *(f"folder {path}" for path in (folder, *folders_left()) if path.exists()),
     ]
 
@@ -50,14 +50,20 @@ def routes_into(addresses: Addresses) -> list[str]:
     return [str(route) for route in routes if any(route.subnet_of(network) for network in addresses.networks())]
 
 
-def firewall_rules(addresses: Addresses) -> list[str]:
-    """Return the rules of this machine's own firewall that name the cluster's networks, kube-proxy's chains or the
-    CNI's."""
-    prefixes = [
-        str(network.network_address).rsplit(".", network.max_prefixlen // 16)[0] for network in addresses.networks()
-    ]
-    marks = ("KUBE-", "CNI-", f" {addresses.link} ", *(f" {prefix}." for prefix in prefixes))
-    return [rule for rule in run(["iptables-save"]).splitlines() if any(mark in rule for mark in marks)]
+def firewall_rules(rules: Iterable[str], addresses: Addresses) -> list[str]:
+    """Return those of the lines of `iptables-save` that name the cluster's link or networks, or chains of kube-proxy or
+    CNI plugins."""
+    return [rule for rule in rules if any(_is_of_cluster(word, addresses) for word in rule.split())]
+
+
+def _is_of_cluster(word: str, addresses: Addresses) -> bool:
+    if word == addresses.link or word.startswith(("KUBE-", ":KUBE-", "CNI-", ":CNI-")):
+        return True
+    try:
+        network = IPv4Network(word, strict=False)
+    except ValueError:
+        return False
+    return any(network.subnet_of(own) for own in addresses.networks())
 
 
 def folders_left() -> list[Path]:

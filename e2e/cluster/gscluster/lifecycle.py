@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Up, down and find: the only ways to get and to end a cluster, each under the lock and each safe to repeat."""
 
+import contextlib
 import dataclasses
 import shutil
 from collections.abc import Sequence
@@ -39,14 +40,14 @@ def up(settings: ClusterSettings, archives: Sequence[Path] | None = None) -> Up:
         if known is None:
             _remove_remains(settings.name)
             return Up(_start(settings, wanted), ran_already=False)
-        return Up(_reuse(known, settings), ran_already=True)
+        return Up(_reuse(known, settings, wanted), ran_already=True)
 
 
 def down(name: str) -> bool:
     """End a cluster, running or broken, and leave nothing of it; return whether there was one."""
     with state.lock():
         existed = state.folder_of(name).exists()
-        known = state.State.load(state.folder_of(name))
+        known = _readable_state(name)
         if known is not None:
             _end(known)
         _remove_remains(name)
@@ -71,10 +72,9 @@ def _start(settings: ClusterSettings, archives: Sequence[Path]) -> Cluster:
     addresses = network.free_addresses()
     folder = state.folder_of(settings.name)
     folder.mkdir(mode=0o700, parents=True)
-    begun = state.State(settings, addresses.index, boot_id(), started=False, made_folders=[])
+    begun = state.State(settings, addresses.index, boot_id(), started=False)
     begun.save(folder)
-    begun = dataclasses.replace(begun, made_folders=state.make_folders(list(MOUNTED)))
-    begun.save(folder)
+    state.make_folders(MOUNTED)
     cluster = _cluster(begun)
     try:
         cluster.start(archives)
@@ -88,7 +88,7 @@ def _start(settings: ClusterSettings, archives: Sequence[Path]) -> Cluster:
     return cluster
 
 
-def _reuse(known: state.State, settings: ClusterSettings) -> Cluster:
+def _reuse(known: state.State, settings: ClusterSettings, archives: Sequence[Path]) -> Cluster:
     cluster = _cluster(known)
     problems = cluster.problems()
     if problems:
@@ -102,6 +102,7 @@ def _reuse(known: state.State, settings: ClusterSettings) -> Cluster:
         raise ClusterError(
             f"cluster {settings.name!r} runs with other settings ({'; '.join(differences)}); end it first"
         )
+    cluster.load_images(cluster.new_archives(archives))
     return cluster
 
 
@@ -109,11 +110,15 @@ def _cluster(known: state.State) -> Cluster:
     return Cluster(known.settings, Addresses(known.index))
 
 
+def _readable_state(name: str) -> state.State | None:
+    with contextlib.suppress(ClusterError):  # its control group and folder have all that needs an end
+        return state.State.load(state.folder_of(name))
+    return None
+
+
 def _end(known: state.State) -> None:
-    cluster = _cluster(known)
-    cluster.end()
-    if not state.names():
-        state.remove_folders(known.made_folders)
+    _cluster(known).end()
+    state.remove_folders()
 
 
 def _remove_remains(name: str) -> None:
@@ -124,3 +129,4 @@ def _remove_remains(name: str) -> None:
     folder = state.folder_of(name)
     if folder.exists():
         shutil.rmtree(folder)
+    state.remove_folders()

@@ -31,7 +31,7 @@ def connect_control_plane(space: Space, addresses: Addresses) -> None:
     peer = ["peer", "name", UPLINK, "netns", str(space.process_id)]
     run(["ip", "link", "add", addresses.link, "type", "veth", *peer])
     space.run(["ip", "link", "set", UPLINK, "master", BRIDGE, "up"])
-    run(["sysctl", "-q", "-w", f"net.ipv6.conf.{addresses.link}.disable_ipv6=1"])
+    run(["sysctl", "-q", "-e", "-w", f"net.ipv6.conf.{addresses.link}.disable_ipv6=1"])
     run(["ip", "address", "add", f"{addresses.machine}/{addresses.hosts.prefixlen}", "dev", addresses.link])
     run(["ip", "link", "set", addresses.link, "up"])
 
@@ -45,7 +45,7 @@ def connect_node(space: Space, control_plane: Space, addresses: Addresses, numbe
     control_plane.run(["ip", "link", "set", space.name, "master", BRIDGE, "up"])
     space.run(["ip", "address", "add", f"{addresses.node(number)}/{addresses.hosts.prefixlen}", "dev", "eth0"])
     space.run(["ip", "link", "set", "eth0", "up"])
-    space.run(["sysctl", "-q", "-w", "net.ipv4.ip_forward=1"])
+    space.run(["sysctl", "-q", "-e", "-w", "net.ipv4.ip_forward=1"])
     # kube-proxy rewrites a Service address before it leaves; one that it does not know finds nobody on the bridge.
     space.run(["ip", "route", "add", str(addresses.services), "dev", "eth0"])
     for other in range(1, nodes + 1):
@@ -71,5 +71,5 @@ def _way_to_pods(addresses: Addresses, number: int) -> list[str]:
 
 
 def _without_ipv6(space: Space) -> None:
-    space.run(["sysctl", "-q", "-w", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1"])
-    space.run(["sysctl", "-q", "-w", "net.ipv6.conf.lo.disable_ipv6=0"])
+    space.run(["sysctl", "-q", "-e", "-w", "net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1"])
+    space.run(["sysctl", "-q", "-e", "-w", "net.ipv6.conf.lo.disable_ipv6=0"])

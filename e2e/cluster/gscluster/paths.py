@@ -30,7 +30,7 @@ def cache_folder() -> Path:
 
 def state_root() -> Path:
     """The folder that holds one folder for each running cluster; on disk, since images and logs go there."""
-    return Path(os.environ.get("GEARSHIFT_CLUSTER_STATE", "/var/lib/gearshift/clusters"))
+    return Path(os.environ.get("GEARSHIFT_CLUSTER_STATE", "/var/lib/gearshift-clusters"))
 
 
 def cached_program(name: str) -> Path:

@@ -41,42 +41,9 @@ class Authority:
         issued = Certificate(self.folder / f"{name}.crt", self.folder / f"{name}.key")
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.ext"
         extensions.write_text(f"subjectAltName={','.join(alternative_names)}\n")
-        run(
-            [
-                "openssl",
-                "req",
-                *NEW_KEY,
-                "-subj",
-                f"/O={organization}/CN={name}",
-                "-keyout",
-                issued.key,
-                "-out",
-                request,
-            ]
-        )
-        signer = (
-            "-CA",
-            self.certificate,
-            "-CAkey",
-            self.key,
-            "-CAcreateserial",
-            "-CAserial",
-            self.folder / f"{name}.srl",
-        )
-        run(
-            [
-                "openssl",
-                "x509",
-                "-req",
-                "-in",
-                request,
-                *signer,
-                "-days",
-                DAYS,
-                "-extfile",
-                extensions,
-                "-out",
-                issued.certificate,
-            ]
-        )
+        subject = ("-subj", f"/O={organization}/CN={name}")
+        run(["openssl", "req", *NEW_KEY, *subject, "-keyout", issued.key, "-out", request])
+        signer = ("-CA", self.certificate, "-CAkey", self.key, "-CAserial", self.folder / "ca.srl", "-CAcreateserial")
+        output = ("-days", DAYS, "-extfile", extensions, "-out", issued.certificate)
+        run(["openssl", "x509", "-req", "-in", request, *signer, *output])
         return issued

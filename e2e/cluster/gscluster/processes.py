@@ -110,7 +110,7 @@ class ProcessTable:
         """Return the id of a running process; raise ClusterError when it does not run."""
         record = self._known(name)
         if not record.is_running():
-            raise ClusterError(f"{name} does not run\n{self.log_tail(name)}")
+            raise ClusterError(f"{name} does not run (its log: {self.log(name)})")
         return record.process_id
 
     def send(self, name: str, signal_number: signal.Signals) -> None:

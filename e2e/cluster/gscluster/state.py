@@ -6,10 +6,11 @@ import dataclasses
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gscluster import paths
+from gscluster.errors import ClusterError
 from gscluster.processes import boot_id
 from gscluster.settings import ClusterSettings
 
@@ -22,8 +23,6 @@ class State:
     index: int
     boot: str
     started: bool
-    made_folders: list[str]
-    """Folders of this machine that did not exist before: mount points for the nodes. The last cluster removes them."""
 
     def save(self, folder: Path) -> None:
         temporary = folder / "cluster.json.new"
@@ -33,12 +32,16 @@ class State:
     @classmethod
     def load(cls, folder: Path) -> "State | None":
         """Return the state in `folder`, or None when there is none (no cluster, or one that came no further than its
-        folder)."""
+        folder); raise ClusterError when it is not of this version."""
         try:
             known = json.loads((folder / "cluster.json").read_text())
+            return cls(**known | {"settings": ClusterSettings(**known["settings"])})
         except FileNotFoundError:
             return None
-        return cls(**known | {"settings": ClusterSettings(**known["settings"])})
+        except (ValueError, TypeError, KeyError) as error:
+            raise ClusterError(
+                f"{folder / 'cluster.json'} is damaged or of another version; end the cluster"
+            ) from error
 
     @property
     def is_of_this_boot(self) -> bool:
@@ -54,21 +57,34 @@ def names() -> list[str]:
     return sorted(path.name for path in paths.state_root().glob("*") if path.is_dir())
 
 
-def make_folders(wanted: list[Path]) -> list[str]:
-    """Make folders and return those (parents too) that did not exist, innermost first."""
-    made: list[str] = []
+def make_folders(wanted: Iterable[Path]) -> None:
+    """Make folders outside of the clusters' own, and write down those that did not exist (with their parents)."""
     for folder in wanted:
-        missing = [path for path in (folder, *folder.parents) if not path.exists()]
-        folder.mkdir(parents=True, exist_ok=True)
-        made.extend(str(path) for path in missing)
-    return made
+        missing = [str(path) for path in (folder, *folder.parents) if not path.exists()]
+        if missing:
+            _made_file().write_text(json.dumps([*_made_folders(), *missing]))
+            folder.mkdir(parents=True)
 
 
-def remove_folders(made: list[str]) -> None:
-    """Remove folders that `make_folders` made and that are still empty."""
-    for folder in sorted(made, key=len, reverse=True):
+def remove_folders() -> None:
+    """Remove the folders that `make_folders` made, if no cluster is left that may need them."""
+    if names():
+        return
+    for folder in sorted(_made_folders(), key=len, reverse=True):
         with contextlib.suppress(OSError):  # not empty: somebody else uses it now
             Path(folder).rmdir()
+    _made_file().unlink(missing_ok=True)
+
+
+def _made_file() -> Path:
+    return paths.state_root() / "made-folders.json"
+
+
+def _made_folders() -> list[str]:
+    try:
+        return [str(path) for path in json.loads(_made_file().read_text())]
+    except FileNotFoundError:
+        return []
 
 
 @contextlib.contextmanager
