@@ -6,7 +6,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-PYTHON ?= python3
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 NODES ?= 2
 PRODUCT := core operator sidecar router cli
 CHECKED := $(PRODUCT) tools e2e bench tests

@@ -3,8 +3,10 @@
 
 import argparse
 import os
+import signal
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 if __name__ == "__main__":
     # Run as a folder, sys.path[0] is this folder; imports are relative to the checkout.
@@ -41,5 +43,10 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def _end(number: int, _frame: object) -> NoReturn:
+    raise SystemExit(128 + number)  # an exception, so that running commands are ended and half results removed
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _end)
     sys.exit(main(sys.argv[1:]))

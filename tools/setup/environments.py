@@ -93,7 +93,7 @@ def _build_env(name: str, aside: Path, lock: Path, base: Path) -> None:
 
 def installer_environment() -> dict[str, str]:
     """What uv is told beside the user's own settings, which hold where both speak."""
-    ours = {"UV_CACHE_DIR": str(cache() / "uv"), "UV_NO_CONFIG": "1", **BYTECODE}
+    ours = {"UV_CACHE_DIR": str(cache() / "uv"), "UV_NO_CONFIG": "1", "UV_SYSTEM_CERTS": "true", **BYTECODE}
     ours |= _index_of_pip() | _certificates_of_pip()
     return {name: value for name, value in ours.items() if name not in os.environ}
 

@@ -46,7 +46,13 @@ def run(name: str, argv: Sequence[Word], *, env: Mapping[str, str] | None = None
         output.flush()
         try:
             child = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, cwd=cwd
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=environment,
+                cwd=cwd,
+                close_fds=False,  # the locks of the store go along
             )
         except FileNotFoundError as error:
             raise SetupError(f"{name}: the command {words[0]} is not on this machine") from error

@@ -75,7 +75,10 @@ def ensure(result: Result) -> Path:
 
 @contextlib.contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Holds the lock of a kind of result; says so when it has to wait for another process."""
+    """Holds the lock of a kind of result; says so when it has to wait for another process.
+
+    Commands started meanwhile inherit the lock: when this process is killed, what it started still holds off others.
+    """
     folder = cache() / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{name}.lock").open("w") as handle:
@@ -84,6 +87,7 @@ def locked(name: str) -> Iterator[None]:
         except BlockingIOError:
             say(f"  {name}: another set-up is at it; waiting")
             fcntl.flock(handle, fcntl.LOCK_EX)
+        os.set_inheritable(handle.fileno(), True)  # noqa: FBT003 - it takes no keyword
         yield
 
 

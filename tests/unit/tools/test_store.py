@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A result exists completely or not at all, is made once, and old ones go."""
 
+import fcntl
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tools.setup.paths import ROOT
 from tools.setup.store import Result, ensure, key_of
 
 
@@ -95,6 +99,28 @@ def test_two_at_once_build_once() -> None:
     for thread in threads:
         thread.join(timeout=10)
     assert len(built) == 1
+
+
+def test_a_command_that_outlives_a_killed_set_up_keeps_the_lock(cache: Path) -> None:
+    code = """
+from tools.setup.process import run
+from tools.setup.paths import ROOT
+from tools.setup.store import locked
+with locked("x"):
+    run("x", ["sh", "-c", "echo $$ > child; read line < gate"])
+"""
+    os.mkfifo(cache / "gate")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=cache, env=environment)
+    with (cache / "gate").open("w") as gate:  # opens once the command reads from it
+        parent.kill()
+        parent.wait()
+        with (cache / "locks" / "x.lock").open("w") as handle:
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            gate.write("go\n")
+            gate.close()
+            fcntl.flock(handle, fcntl.LOCK_EX)
 
 
 def test_a_key_depends_on_names_and_contents_and_not_on_time(tmp_path: Path) -> None:
