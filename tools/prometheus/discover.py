@@ -89,9 +89,10 @@ class Lister:
         tls = self._tls if self._url.startswith("https:") else None
         with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS, context=tls) as answer:
             body = json.load(answer)
-        if not isinstance(body, dict) or not isinstance(body.get("items"), list):
+        items: Any = body.get("items") if isinstance(body, dict) else None
+        if not isinstance(items, list):
             raise ValueError("the answer of the API server is not a list of pods")
-        return body["items"]
+        return items
 
 
 def write_if_changed(file: Path, groups: list[dict[str, Any]]) -> bool:

@@ -64,7 +64,7 @@ def dump(config: dict[str, Any]) -> str:
 
 
 class _PlainDumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
         return True
 
 
