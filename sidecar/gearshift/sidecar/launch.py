@@ -173,9 +173,7 @@ def _cpu_kv_space(env: Mapping[str, str], residents: int) -> str:
     if given is None:
         return str(DEFAULT_CPU_KV_GIB)
     if not given.isdecimal() or int(given) < residents:
-        raise LaunchError(
-            f"engineEnv VLLM_CPU_KVCACHE_SPACE: {given!r} is not at least {residents} whole GiB, one an engine"
-        )
+        raise LaunchError(f"engineEnv VLLM_CPU_KVCACHE_SPACE: {given!r} is not {residents} or more whole GiB")
     return str(int(given) // residents)
 
 

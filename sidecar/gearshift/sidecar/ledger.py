@@ -11,9 +11,10 @@ from gearshift.api import reasons
 from gearshift.api.base import FrozenModel
 from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind, TransitionResult
 from gearshift.api.wire import Proof, TransitionRequest, TransitionStatus
-from gearshift.sidecar.machine import BOOKKEEPING, Effect, Event, step
+from gearshift.sidecar.machine import BOOKKEEPING, Effect, Event, IllegalEventError, step
 
 HISTORY_LENGTH: Final = 16
+_RESOLUTIONS: Final = frozenset({Event.TARGET_FOUND, Event.ORIGIN_FOUND})
 _RESULTS: Final = {
     Effect.FINISH_COMMITTED: TransitionResult.COMMITTED,
     Effect.FINISH_ROLLED_BACK: TransitionResult.ROLLED_BACK,
@@ -97,9 +98,11 @@ def advance(record: Record, event: Event, now: float, detail: Detail) -> tuple[R
     """Record after an event, and the effects that the agent must carry out.
 
     Raises:
-        IllegalEventError: the event cannot happen in this phase.
+        IllegalEventError: the event cannot happen in this phase, or not with (or without) an order in flight.
         UnprovenCommitError: a commit without its proof.
     """
+    if (record.order is not None and event is Event.ENGINE_READY) or (record.order is None and event in _RESOLUTIONS):
+        raise IllegalEventError(record.phase, event)
     outcome = step(record.phase, event)
     changed = _note(_time_phase(record, now), detail)
     if event is Event.ORDERED:
