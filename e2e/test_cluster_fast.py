@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gscluster import fast
+from gscluster import fast, faults
 from gscluster.audit import AuditLog
+from gscluster.errors import ClusterError
 from gscluster.fast import FastCluster, fast_cluster
 from gscluster.processes import started_ticks
 from gscluster.waiting import wait_for
@@ -40,6 +41,16 @@ def test_with_controllers_an_owner_takes_what_it_owns_along(fast_api_server: Fas
     kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
     kubectl("delete", "configmap", "owner")
     kubectl("wait", "--for=delete", "configmap/owned", "--timeout=30s")
+
+
+def test_its_api_server_can_be_taken_away_and_brought_back() -> None:
+    with fast_cluster() as running:
+        running.kubectl("create", "configmap", "one")
+        with faults.api_server_down(running), pytest.raises(ClusterError, match="refused"):
+            running.kubectl("get", "configmap", "one")
+        with faults.api_server_paused(running), pytest.raises(ClusterError, match=r"(?i)timeout|deadline"):
+            running.kubectl("get", "configmap", "one", "--request-timeout=1s")
+        running.kubectl("get", "configmap", "one")
 
 
 def test_it_ends_when_its_user_is_killed() -> None:

@@ -35,7 +35,7 @@ class Cluster:
         self.processes = ProcessTable(self.folder, self.cgroup.system)
         self.control_plane = Space("control-plane", self.processes)
         self.kubeconfig = self.folder / "identities/admin.kubeconfig"
-        self.kubectl = Kubectl(self.kubeconfig)
+        self.kubectl = Kubectl(self.kubeconfig, self.folder / "kubectl-cache")
         self.audit_log = self.folder / "logs/audit.log"
         self.nodes = [
             Node(number, Space(name, self.processes), self.folder, addresses, self.cgroup)

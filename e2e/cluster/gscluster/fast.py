@@ -38,7 +38,7 @@ class FastCluster:
         self.node_grace_seconds = node_grace_seconds
         self.processes = ProcessTable(folder, None)
         self.kubeconfig = folder / "identities/admin.kubeconfig"
-        self.kubectl = Kubectl(self.kubeconfig)
+        self.kubectl = Kubectl(self.kubeconfig, self.folder / "kubectl-cache")
         self.audit_log = folder / "logs/audit.log"
 
     def start(self) -> None:

@@ -8,27 +8,29 @@ from collections.abc import Callable, Iterator
 
 from gscluster import control_plane, network
 from gscluster.cluster import Cluster
+from gscluster.fast import FastCluster
 
+AnyCluster = Cluster | FastCluster
 API_SERVER = "kube-apiserver"
 
 
-def pause_api_server(cluster: Cluster) -> None:
+def pause_api_server(cluster: AnyCluster) -> None:
     """Stop the API server as it is: connections stay open and nothing answers (SIGSTOP)."""
     cluster.processes.send(API_SERVER, signal.SIGSTOP)
 
 
-def resume_api_server(cluster: Cluster) -> None:
+def resume_api_server(cluster: AnyCluster) -> None:
     """Let a paused API server go on; return when it answers."""
     cluster.processes.send(API_SERVER, signal.SIGCONT)
     control_plane.wait_until_ready(cluster.kubectl, cluster.processes)
 
 
-def kill_api_server(cluster: Cluster) -> None:
+def kill_api_server(cluster: AnyCluster) -> None:
     """End the API server: connections break and new ones are refused."""
     cluster.processes.kill(API_SERVER)
 
 
-def start_api_server(cluster: Cluster) -> None:
+def start_api_server(cluster: AnyCluster) -> None:
     """Start an API server that was killed; return when it answers."""
     cluster.processes.restart(API_SERVER)
     control_plane.wait_until_ready(cluster.kubectl, cluster.processes)
@@ -64,7 +66,7 @@ def start_containerd(cluster: Cluster, node_name: str) -> None:
 
 
 @contextlib.contextmanager
-def api_server_paused(cluster: Cluster) -> Iterator[None]:
+def api_server_paused(cluster: AnyCluster) -> Iterator[None]:
     pause_api_server(cluster)
     try:
         yield
@@ -73,7 +75,7 @@ def api_server_paused(cluster: Cluster) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def api_server_down(cluster: Cluster) -> Iterator[None]:
+def api_server_down(cluster: AnyCluster) -> Iterator[None]:
     kill_api_server(cluster)
     try:
         yield
@@ -108,7 +110,7 @@ def containerd_down(cluster: Cluster, node_name: str) -> Iterator[None]:
         start_containerd(cluster, node_name)
 
 
-OF_API_SERVER: dict[str, Callable[[Cluster], None]] = {
+OF_API_SERVER: dict[str, Callable[[AnyCluster], None]] = {
     "pause-api-server": pause_api_server,
     "resume-api-server": resume_api_server,
     "kill-api-server": kill_api_server,

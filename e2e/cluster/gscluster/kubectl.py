@@ -10,14 +10,18 @@ from gscluster.shell import run, succeeds
 
 
 class Kubectl:
-    """Call it with the words after `kubectl`."""
+    """Call it with the words after `kubectl`.
 
-    def __init__(self, kubeconfig: Path) -> None:
+    `cache` is the folder for what it learns of the API; without one, that of the user, which may know another cluster
+    that had the same address.
+    """
+
+    def __init__(self, kubeconfig: Path, cache: Path | None = None) -> None:
         self.kubeconfig = kubeconfig
+        self.cache_option: list[str | Path] = [] if cache is None else ["--cache-dir", cache]
 
     def argv(self, *words: str) -> list[str | Path]:
-        cache = self.kubeconfig.parent / "kubectl-cache"  # its own, since another cluster may have had the same address
-        return [paths.kubectl(), "--kubeconfig", self.kubeconfig, "--cache-dir", cache, *words]
+        return [paths.kubectl(), "--kubeconfig", self.kubeconfig, *self.cache_option, *words]
 
     def __call__(self, *words: str, stdin: str | None = None, timeout_seconds: float = 60) -> str:
         """Return the standard output; raise ClusterError with the error output on a status other than 0."""

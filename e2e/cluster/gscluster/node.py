@@ -57,10 +57,6 @@ class Node:
     def folder(self) -> Path:
         return self.cluster_folder / self.name
 
-    @property
-    def components(self) -> list[str]:
-        return [f"{self.name}.{component}" for component in ("containerd", "kubelet", "kube-proxy")]
-
     def prepare(self, authority: Authority) -> None:
         """Write the node's configuration and mount its folders in its space."""
         for place, own in MOUNTED.items():

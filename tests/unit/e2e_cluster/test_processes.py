@@ -85,11 +85,11 @@ def test_a_process_that_has_ended_is_not_running_and_its_log_is_kept(table: Proc
     assert table.log_tail("brief", lines=1) == "--- last lines of brief:\nerr"
 
 
-@pytest.mark.parametrize("change", [{"started_ticks": 1}, {"boot": "another"}])
-def test_a_reused_process_id_is_not_ours(table: ProcessTable, tmp_path: Path, change: dict[str, object]) -> None:
+@pytest.mark.parametrize(("late_ticks", "boot"), [(1, boot_id()), (0, "another")])
+def test_a_reused_process_id_is_not_ours(table: ProcessTable, tmp_path: Path, late_ticks: int, boot: str) -> None:
     own_ticks = started_ticks(os.getpid())
     assert own_ticks is not None
-    record = dataclasses.replace(Record(os.getpid(), own_ticks, boot_id(), SLEEP), **change)
+    record = Record(os.getpid(), own_ticks - late_ticks, boot, SLEEP)
     (tmp_path / "processes").mkdir()
     (tmp_path / "processes/one.json").write_text(json.dumps(dataclasses.asdict(record)))
     assert not table.is_running("one")
