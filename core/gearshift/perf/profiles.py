@@ -16,6 +16,7 @@ _LATENCY = (
     "fitted: time to first token and time per output token of one request of 4,096 tokens with vLLM 0.26 "
     "on 4 and on 8 accelerators, tensor, data and shift parallel"
 )
+_THROUGHPUT = "fitted: throughput of 48 requests an accelerator, 4,096 tokens in and 250 out, in the same runs"
 
 LLAMA_3_70B_FP8_H200: Final = Profile(
     name="llama-3-70b-fp8-h200",
@@ -30,6 +31,8 @@ LLAMA_3_70B_FP8_H200: Final = Profile(
             "kv_bytes_per_token": "80 layers x 8 KV heads x 128 x 2 bytes x keys and values",
             "max_model_len_tokens": "model card",
             "step_overhead_seconds": _LATENCY,
+            "eager_overhead_seconds": _THROUGHPUT,
+            "graph_tokens": "vLLM's default",
             "weight_read_seconds": _LATENCY,
             "token_compute_seconds": _LATENCY,
             "context_pair_seconds": "4 x 80 layers x 8,192 FLOP at 550 TFLOP/s",
@@ -49,13 +52,15 @@ LLAMA_3_70B_FP8_H200: Final = Profile(
     kv_bytes_per_token=80 * 8 * 128 * 2 * 2,
     max_model_len_tokens=131_072,
     step_overhead_seconds=5.1e-3,
+    eager_overhead_seconds=20e-3,
+    graph_tokens=512,
     weight_read_seconds=15.5e-3,
-    token_compute_seconds=101.4e-6,
+    token_compute_seconds=97.5e-6,
     context_pair_seconds=4 * 80 * 8192 / 550e12,
     kv_read_seconds=80 * 8 * 128 * 2 * 2 / (0.7 * 4.8e12),
-    sequence_seconds=10e-6,
-    tensor_parallel_seconds=11.6e-6,
-    sequence_parallel_seconds=8.7e-6,
+    sequence_seconds=5e-6,
+    tensor_parallel_seconds=9.0e-6,
+    sequence_parallel_seconds=3.6e-6,
     startup_seconds=MappingProxyType({Layout.TP: 140.0, Layout.DP: 132.0, Layout.SP: 140.0, Layout.SHIFT: 221.0}),
     switch_seconds=2.7e-3,
     transfer_bytes_per_second=40e9,
@@ -73,6 +78,8 @@ TINY: Final = Profile(
     kv_bytes_per_token=16_384,
     max_model_len_tokens=32_768,
     step_overhead_seconds=1.5e-3,
+    eager_overhead_seconds=1e-3,
+    graph_tokens=512,
     weight_read_seconds=0.5e-3,
     token_compute_seconds=4e-6,
     context_pair_seconds=1e-11,

@@ -32,8 +32,8 @@ class Target:
 class Outcome:
     """What became of one request. Times are seconds; ``failure`` is "" when the stream came whole.
 
-    Kinds of failure: ``refused``, ``timeout``, ``status-NNN``, ``reset`` (connection broke), ``truncated`` (ended
-    without ``[DONE]``), ``error-event`` (an error inside the stream), ``short`` (fewer tokens than asked for), ``not-sent``.
+    Failures: ``refused``, ``timeout``, ``status-NNN``, ``reset`` (connection broke), ``truncated`` (ended without
+    ``[DONE]``), ``error-event`` (an error inside the stream), ``short`` (fewer tokens than asked for), ``not-sent``.
     """
 
     arrival: Arrival
