@@ -16,15 +16,16 @@ def register() -> None:
         UnsupportedVersionError: this vLLM is not supported; the engine must not start.
     """
     import vllm  # noqa: PLC0415
-    from vllm.v1.engine.core import EngineCore  # noqa: PLC0415
-    from vllm.v1.worker.worker_base import WorkerBase  # noqa: PLC0415
 
     from gearshift.engine.compat import select  # noqa: PLC0415
     from gearshift.engine.core import CoreUtilities  # noqa: PLC0415
 
+    utilities = CoreUtilities(select(vllm.__version__))
+    from vllm.v1.engine.core import EngineCore  # noqa: PLC0415
+    from vllm.v1.worker.worker_base import WorkerBase  # noqa: PLC0415
+
     if hasattr(EngineCore, "gearshift_state"):
         return
-    utilities = CoreUtilities(select(vllm.__version__))
 
     def gearshift_state(self: Any, fresh: bool) -> dict[str, Any]:
         return utilities.state(self, fresh=fresh)

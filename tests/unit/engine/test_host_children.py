@@ -49,12 +49,12 @@ def test_a_file_that_can_not_be_executed_is_a_bad_spec(tmp_path: Path) -> None:
         spawn(ProcessSpec(argv=[str(broken)]), dict(os.environ))
 
 
-def test_only_own_new_unmapped_segments_of_vllm_are_removed(tmp_path: Path) -> None:
-    for name in ("vllm_dist_a-cpushm", "vllm_dist_old-cpushm", "vllm_dist_mapped-cpushm", "other"):
+def test_only_new_unmapped_segments_of_engines_are_removed(tmp_path: Path) -> None:
+    for name in ("vllm_dist_a-cpushm", "vllm_dist_old-cpushm", "vllm_dist_mapped-cpushm", "psm_1", "other"):
         (tmp_path / name).write_bytes(b"x" * 4096)
     os.utime(tmp_path / "vllm_dist_old-cpushm", (1.0, 1.0))
     with (tmp_path / "vllm_dist_mapped-cpushm").open("r+b") as file, mmap.mmap(file.fileno(), 0):
-        assert remove_leftovers(since=2.0, folder=tmp_path) == ["vllm_dist_a-cpushm"]
+        assert remove_leftovers(since=2.0, folder=tmp_path) == ["psm_1", "vllm_dist_a-cpushm"]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "other",
         "vllm_dist_mapped-cpushm",

@@ -18,6 +18,8 @@ from gearshift.engine.host.termination import Termination, View
 
 log = logging.getLogger("gearshift.engine.host")
 
+DEPARTURE_SECONDS: Final = 2.0
+"""What the rest of a session gets to end by itself after its leader: Python's resource tracker then frees memory."""
 SETTLE_SECONDS: Final = 5.0
 """How long an exit may wait for the rest of its session to be gone."""
 LAST_LINES_SECONDS: Final = 1.0
@@ -80,9 +82,10 @@ class Host:
 
     async def _settle(self, pid: int, code: int) -> None:
         """Report an exit once nothing of that engine is left that could hold memory or ports."""
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while (rest := procfs.of_session(pid, procfs.processes())) and time.monotonic() < deadline:
-            children.kill(rest)
+        began = time.monotonic()
+        while (rest := procfs.of_session(pid, procfs.processes())) and time.monotonic() < began + SETTLE_SECONDS:
+            if time.monotonic() > began + DEPARTURE_SECONDS:
+                children.kill(rest)
             await asyncio.sleep(POLL_SECONDS)
         read = self._logs.pop(pid)
         try:

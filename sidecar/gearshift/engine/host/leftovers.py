@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared memory that vLLM's CPU workers leave behind: it would fill the pod's memory limit engine by engine."""
+"""Shared memory that engines leave behind: it would fill the pod's memory limit engine by engine.
+
+vLLM's CPU workers never remove their segments (``vllm_dist_*``), and one that was killed leaves its message queues too,
+which Python names ``psm_*``.
+"""
 
 import os
 from contextlib import suppress
@@ -9,7 +13,7 @@ from typing import Final
 from gearshift.engine.host.procfs import PROC
 
 SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - POSIX shared memory, not a temporary file of ours
-PATTERN: Final = "vllm_dist_*"
+PATTERNS: Final = ("vllm_dist_*", "psm_*")
 
 
 def mapped_files() -> set[str]:
@@ -24,12 +28,12 @@ def mapped_files() -> set[str]:
 
 
 def remove_leftovers(since: float, folder: Path = SHARED_MEMORY) -> list[str]:
-    """Remove this user's vLLM segments made at or after ``since`` (epoch seconds) that no process has mapped.
+    """Remove this user's segments made at or after ``since`` (epoch seconds) that no process has mapped.
 
     Returns:
         Names of the removed files.
     """
-    candidates = list(folder.glob(PATTERN))
+    candidates = [path for pattern in PATTERNS for path in folder.glob(pattern)]
     if not candidates:
         return []
     in_use = mapped_files()
