@@ -90,7 +90,7 @@ KNOWN_CAPACITY: Final = "KnownCapacity"
 # Requests wait for KV cache, not for compute; another layout would not give them more of it for certain.
 KV_BOUND: Final = "KvBound"
 
-# Operator: reasons of conditions. AwaitingApproval, TransitionInFlight and NoServingPods mean here what they mean above.
+# Operator: reasons of conditions. AwaitingApproval, TransitionInFlight and NoServingPods mean what they mean above.
 ACCEPTED: Final = "Accepted"  # SpecValid: the spec can be served
 SPEC_INVALID: Final = "SpecInvalid"  # the spec can't be served; nothing is deleted and what runs goes on
 TEMPLATE_REFUSED: Final = "TemplateRefused"  # spec.pod.template touches what it may not

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the children of a service, but its pods, as they should be. A child that is so already is not written."""
+
+from typing import Any
+
+from gearshift.api import reasons
+from gearshift.operator.errors import Forbidden, Invalid, NotFound
+from gearshift.operator.index import Index
+from gearshift.operator.kube import Kube
+from gearshift.operator.manifests.children import as_applied, build_children
+from gearshift.operator.manifests.meta import Installation, Owner
+from gearshift.operator.resources import BY_KIND
+from gearshift.policy.conditionview import Trouble
+
+Json = dict[str, Any]
+
+
+async def keep_children(kube: Kube, index: Index, owner: Owner, installation: Installation) -> Trouble | None:
+    """Apply what is missing or differs; the first thing that only a human can remove, if there is any.
+
+    Raises:
+        KubeError: the API server can't be asked; worth another try.
+    """
+    trouble: Trouble | None = None
+    for wanted in build_children(owner, installation):
+        live = index.children.get(owner.uid, {}).get((wanted["kind"], wanted["metadata"]["name"]))
+        if not as_applied(live, wanted):
+            trouble = await _apply(kube, index, owner, wanted, live) or trouble
+    return trouble
+
+
+def router_available(index: Index, service_uid: str) -> bool:
+    """The router's Deployment has an available pod."""
+    deployments = [body for (kind, _), body in index.children.get(service_uid, {}).items() if kind == "Deployment"]
+    return any(int((body.get("status") or {}).get("availableReplicas") or 0) > 0 for body in deployments)
+
+
+async def _apply(kube: Kube, index: Index, owner: Owner, wanted: Json, live: Json | None) -> Trouble | None:
+    resource = BY_KIND[wanted["kind"]]
+    name = wanted["metadata"]["name"]
+    if live is None:
+        try:
+            live = await kube.get(resource, owner.namespace, name)
+        except NotFound:
+            live = None
+    if live is not None and not controlled_by(live, owner.uid):
+        return Trouble(reasons.CHILD_CONFLICT, f"{wanted['kind']} {name} exists and belongs to another owner")
+    try:
+        index.put_child(await kube.apply(resource, wanted))
+    except (Invalid, Forbidden) as problem:
+        return Trouble(reasons.CHILD_REFUSED, f"{wanted['kind']} {name}: {problem.message}")
+    return None
+
+
+def controlled_by(body: Json, uid: str) -> bool:
+    """The object's controller is the one of that uid."""
+    owners = body["metadata"].get("ownerReferences") or []
+    return any(owner.get("controller") and owner["uid"] == uid for owner in owners)

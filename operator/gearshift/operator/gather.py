@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gathers one snapshot of a service: index, sidecars, Prometheus."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gearshift.api import names
+from gearshift.api.v1alpha1 import InferenceService, InferenceServiceStatus
+from gearshift.api.v1alpha1.status import PodStatus, TransitionRecord
+from gearshift.api.wire import PodState
+from gearshift.operator.errors import SidecarError
+from gearshift.operator.index import Index
+from gearshift.operator.manifests.revision import revision
+from gearshift.operator.prom import Prometheus, Signals
+from gearshift.operator.records import PodRecord
+from gearshift.operator.sidecars import Sidecars
+from gearshift.operator.views import in_flight, node_lost, pod_view
+from gearshift.policy.history import merged
+from gearshift.policy.snapshot import InFlight, Metrics, PodView, Snapshot
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """A snapshot and what else one look at a service brought."""
+
+    snapshot: Snapshot
+    running: TransitionRecord | None
+    history: tuple[TransitionRecord, ...]
+    addresses: Mapping[str, str]  # pod -> IP
+    fencing_seen: int  # highest fencing token that a sidecar knows
+
+
+class Gatherer:
+    """Looks at one service. Remembers the last word of each sidecar and the last readings."""
+
+    def __init__(self, index: Index, sidecars: Sidecars, prometheus: Prometheus, node_lost_seconds: float) -> None:
+        self._index = index
+        self._sidecars = sidecars
+        self._signals = Signals(prometheus)
+        self._node_lost_seconds = node_lost_seconds
+        self._heard: dict[str, PodState] = {}  # by uid of the pod
+
+    async def gather(
+        self, service: InferenceService, previous: InferenceServiceStatus, at: float, started_at: float
+    ) -> Gathered:
+        """One look. ``at`` is now; ``started_at`` is when this process began to watch the service."""
+        meta = service.metadata
+        records = sorted(self._index.pods.get(meta.uid, {}).values(), key=lambda record: record.ordinal)
+        lost = {r.uid: node_lost(r, self._index.nodes, at, self._node_lost_seconds) for r in records}
+        answers = await self._ask([record for record in records if not lost[record.uid]])
+        views = self._views(records, answers, lost, _earlier(previous, records, started_at))
+        readings = await self._signals.read(meta.namespace, views, service.spec.policy.window.seconds, at)
+        mapped = {record.name: _could_finish(record, lost=lost[record.uid]) for record in records}
+        running, history = merged(previous, answers.values(), mapped, at)
+        snapshot = Snapshot(
+            at=at,
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            generation=meta.generation,
+            spec=service.spec,
+            revision=revision(service.spec),
+            pods=views,
+            metrics=Metrics(readings),
+            in_flight=_flights(answers, running),
+            approved=meta.annotations.get(names.ANNOTATION_APPROVE),
+            hold=meta.annotations.get(names.ANNOTATION_HOLD, "false") != "false",
+        )
+        seen = max((state.fencing_token for state in answers.values()), default=0)
+        addresses = {record.name: record.address for record in records if record.address}
+        return Gathered(snapshot, running, tuple(history), addresses, seen)
+
+    async def _ask(self, records: list[PodRecord]) -> dict[str, PodState]:
+        """States by uid of the pods that answer now."""
+        asked = [record for record in records if record.address and not record.ended]
+        answers = await asyncio.gather(*(self._state(record) for record in asked))
+        states = {record.uid: state for record, state in zip(asked, answers, strict=True) if state is not None}
+        present = {record.uid for record in records}
+        self._heard = {uid: state for uid, state in (self._heard | states).items() if uid in present}
+        return states
+
+    async def _state(self, record: PodRecord) -> PodState | None:
+        try:
+            state = await self._sidecars.state(record.address)
+        except SidecarError as problem:
+            _log.debug("pod %s/%s can't be asked: %s", record.namespace, record.name, problem)
+            return None
+        if state.uid != record.uid:
+            _log.debug(
+                "address %s of pod %s/%s answers for %s", record.address, record.namespace, record.name, state.pod
+            )
+            return None
+        return state
+
+    def _views(
+        self,
+        records: list[PodRecord],
+        answers: Mapping[str, PodState],
+        lost: Mapping[str, bool],
+        earlier: Mapping[str, PodStatus],
+    ) -> tuple[PodView, ...]:
+        return tuple(
+            pod_view(
+                record,
+                answers.get(record.uid),
+                self._heard.get(record.uid) or earlier.get(record.name),
+                lost=lost[record.uid],
+            )
+            for record in records
+        )
+
+
+def _earlier(previous: InferenceServiceStatus, records: list[PodRecord], started_at: float) -> dict[str, PodStatus]:
+    """What status says of pods that are older than this process; a younger pod may only share the name."""
+    old = {record.name for record in records if record.created_at < started_at and record.ready}
+    return {pod.name: pod for pod in previous.pods if pod.name in old}
+
+
+def _could_finish(record: PodRecord, *, lost: bool) -> bool:
+    return not (record.deleting or record.ended or lost)
+
+
+def _flights(answers: Mapping[str, PodState], running: TransitionRecord | None) -> tuple[InFlight, ...]:
+    """Running transitions: by the sidecars' word, and the one that status knows of a pod that does not answer."""
+    flights = in_flight(answers)
+    if running is None or any(flight.id == running.id for flight in flights):
+        return flights
+    known = InFlight(running.id, running.pod, running.kind, running.to, running.started_at.timestamp())
+    return (*flights, known)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the operator knows of the cluster, fed by watches, by full listings and by the answers to its own writes.
+
+An older version of an object never replaces a newer one, and a deletion takes only the object of its own uid, so the
+order in which the three sources speak does not matter.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gearshift.api import names
+from gearshift.operator.records import NodeRecord, PodRecord, node_record, pod_record, version_of
+
+Json = dict[str, Any]
+Key = tuple[str, str]  # namespace, name of an InferenceService
+
+
+class Index:
+    """Services, pods, nodes and children; ``wake`` is called with the uid of every service that a change concerns."""
+
+    def __init__(self, wake: Callable[[str], None]) -> None:
+        self._wake = wake
+        self.services: dict[str, Json] = {}  # by uid
+        self.pods: dict[str, dict[str, PodRecord]] = defaultdict(dict)  # by uid of the service, then name
+        self.nodes: dict[str, NodeRecord] = {}
+        self.children: dict[str, dict[Key, Json]] = defaultdict(dict)  # by uid of the service, then kind and name
+
+    def put_service(self, body: Json) -> None:
+        """An InferenceService as it is now."""
+        uid = body["metadata"]["uid"]
+        known = self.services.get(uid)
+        if known is None or version_of(known) < version_of(body):
+            self.services[uid] = _slim(body)
+            self._wake(uid)
+
+    def drop_service(self, body: Json) -> None:
+        """An InferenceService that is gone."""
+        uid = body["metadata"]["uid"]
+        if self.services.pop(uid, None) is not None:
+            self._wake(uid)
+
+    def put_pod(self, body: Json) -> None:
+        """A pod as it is now; pods of others are not kept."""
+        record = pod_record(body)
+        if record is None:
+            return
+        pods = self.pods[record.service_uid]
+        known = pods.get(record.name)
+        if known is None or known.version < record.version:
+            pods[record.name] = record
+            self._wake(record.service_uid)
+
+    def drop_pod(self, service_uid: str, name: str, uid: str) -> None:
+        """A pod that is gone."""
+        pods = self.pods.get(service_uid, {})
+        if name in pods and pods[name].uid == uid:
+            del pods[name]
+            self._wake(service_uid)
+
+    def put_node(self, body: Json) -> None:
+        """A node as it is now."""
+        record = node_record(body)
+        if self.nodes.get(record.name) != record:
+            self.nodes[record.name] = record
+            self._wake_users(record.name)
+
+    def drop_node(self, name: str) -> None:
+        """A node that is gone."""
+        if self.nodes.pop(name, None) is not None:
+            self._wake_users(name)
+
+    def put_child(self, body: Json) -> None:
+        """A child as it is now."""
+        uid = _service_uid(body)
+        if uid is None:
+            return
+        key = (body["kind"], body["metadata"]["name"])
+        known = self.children[uid].get(key)
+        if known is None or version_of(known) < version_of(body):
+            self.children[uid][key] = _slim(body)
+            self._wake(uid)
+
+    def drop_child(self, body: Json) -> None:
+        """A child that is gone."""
+        uid = _service_uid(body)
+        key = (body["kind"], body["metadata"]["name"])
+        known = self.children.get(uid or "", {}).get(key)
+        if uid is not None and known is not None and known["metadata"]["uid"] == body["metadata"]["uid"]:
+            del self.children[uid][key]
+            self._wake(uid)
+
+    def forget(self, uid: str) -> None:
+        """Drop what belonged to a service that is gone."""
+        if uid not in self.services:
+            self.pods.pop(uid, None)
+            self.children.pop(uid, None)
+
+    def keep_pods(self, present: set[str], before: float) -> None:
+        """Drop pods that a full listing did not show; one created after ``before`` may have missed it."""
+        for uid, pods in list(self.pods.items()):
+            for record in list(pods.values()):
+                if record.uid not in present and record.created_at < before:
+                    self.drop_pod(uid, record.name, record.uid)
+
+    def keep_services(self, present: set[str]) -> None:
+        """Drop services that a full listing did not show."""
+        for uid, body in list(self.services.items()):
+            if uid not in present:
+                self.drop_service(body)
+
+    def keep_children(self, present: set[str], kind: str) -> None:
+        """Drop children of a kind that a full listing did not show."""
+        for children in list(self.children.values()):
+            for (child_kind, _), body in list(children.items()):
+                if child_kind == kind and body["metadata"]["uid"] not in present:
+                    self.drop_child(body)
+
+    def keep_nodes(self, present: set[str]) -> None:
+        """Drop nodes that a full listing did not show."""
+        for name in set(self.nodes) - present:
+            self.drop_node(name)
+
+    def _wake_users(self, node: str) -> None:
+        for uid, pods in self.pods.items():
+            if any(pod.node == node for pod in pods.values()):
+                self._wake(uid)
+
+
+def uids(bodies: Iterable[Json]) -> set[str]:
+    """The uids of objects."""
+    return {body["metadata"]["uid"] for body in bodies}
+
+
+def _service_uid(body: Json) -> str | None:
+    label = (body["metadata"].get("labels") or {}).get(names.LABEL_SERVICE_UID)
+    return None if label is None else str(label)
+
+
+def _slim(body: Json) -> Json:
+    """A copy without the managed fields, which are the larger half of many objects."""
+    metadata = {key: value for key, value in body["metadata"].items() if key != "managedFields"}
+    return {**{key: value for key, value in body.items() if key != "metadata"}, "metadata": metadata}

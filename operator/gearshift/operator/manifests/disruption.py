@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PodDisruptionBudget of the engine pods."""
+
+from gearshift.api import names
+from gearshift.operator.manifests import meta
+from gearshift.operator.manifests.meta import Manifest, Owner
+from gearshift.policy.targets import total_target
+
+
+def build_budget(owner: Owner) -> Manifest:
+    """Evictions take one pod at a time.
+
+    The floor is a number of pods: pods without a workload controller of Kubernetes' own allow nothing else.
+    """
+    budget = meta.child(owner, "policy/v1", "PodDisruptionBudget", owner.name, names.COMPONENT_ENGINE)
+    budget["spec"] = {
+        "minAvailable": max(total_target(owner.spec) - 1, 0),
+        "selector": {"matchLabels": meta.selector(owner, names.COMPONENT_ENGINE)},
+    }
+    return budget

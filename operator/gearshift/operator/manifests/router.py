@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The router's Deployment."""
+
+from gearshift.api import names
+from gearshift.api.routerconfig import RouterConfig
+from gearshift.operator.manifests import meta, security
+from gearshift.operator.manifests.meta import Installation, Manifest, Owner
+
+
+def build_router(owner: Owner, installation: Installation) -> Manifest:
+    """Deployment of the OpenAI front door of a service."""
+    name = names.router_name(owner.name)
+    deployment = meta.child(owner, "apps/v1", "Deployment", name, names.COMPONENT_ROUTER)
+    deployment["spec"] = {
+        "replicas": installation.router_replicas,
+        "revisionHistoryLimit": 2,
+        "selector": {"matchLabels": meta.selector(owner, names.COMPONENT_ROUTER)},
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
+        "template": {
+            "metadata": {"labels": meta.labels(owner, names.COMPONENT_ROUTER)},
+            "spec": {
+                "serviceAccountName": name,
+                "automountServiceAccountToken": False,
+                "enableServiceLinks": False,
+                "terminationGracePeriodSeconds": 60,
+                "securityContext": security.pod_security(),
+                "containers": [_container(owner, installation)],
+                "volumes": [
+                    {"name": "gearshift-tmp", "emptyDir": {}},
+                    security.api_token_volume(),
+                    security.control_token_volume(),
+                ],
+            },
+        },
+    }
+    return deployment
+
+
+def router_config(owner: Owner) -> RouterConfig:
+    """What the router is told."""
+    return RouterConfig(
+        namespace=owner.namespace, service=owner.name, service_uid=owner.uid, model=owner.spec.served_name
+    )
+
+
+def _container(owner: Owner, installation: Installation) -> Manifest:
+    return {
+        "name": names.CONTAINER_ROUTER,
+        "image": installation.image,
+        "imagePullPolicy": installation.image_pull_policy,
+        "command": ["python3", "-m", "gearshift.router"],
+        "ports": [
+            meta.container_port("http", names.PORT_ROUTER),
+            meta.container_port("metrics", names.PORT_ROUTER_METRICS),
+        ],
+        "env": [
+            meta.env(names.ENV_ROUTER_CONFIG, router_config(owner).model_dump_json(by_alias=True, exclude_none=True)),
+            meta.env_field("POD_NAME", "metadata.name"),
+            meta.env_field("POD_UID", "metadata.uid"),
+            meta.env_field("POD_IP", "status.podIP"),
+        ],
+        "volumeMounts": [
+            {"name": "gearshift-tmp", "mountPath": "/tmp"},  # noqa: S108
+            security.api_token_mount(),
+            security.control_token_mount(),
+        ],
+        "readinessProbe": meta.probe("/health", names.PORT_ROUTER, periodSeconds=2, timeoutSeconds=2),
+        "livenessProbe": meta.probe("/health", names.PORT_ROUTER, periodSeconds=10, timeoutSeconds=5),
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
+        "securityContext": security.container_security(),
+    }

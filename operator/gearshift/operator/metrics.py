@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics of the operator and the small server for them and for its probes."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+
+class Metrics:
+    """Everything that the operator counts."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.reconcile_seconds = Histogram(
+            "gearshift_operator_reconcile_duration_seconds",
+            "Time of one tick of one service.",
+            ["result"],
+            registry=self.registry,
+            buckets=(0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+        )
+        self.decisions = Counter(
+            "gearshift_operator_decisions_total",
+            "Decisions by what they do, counted when they change.",
+            ["namespace", "service", "action", "reason"],
+            registry=self.registry,
+        )
+        self.transitions = Counter(
+            "gearshift_operator_transitions_total",
+            "Transitions that ended.",
+            ["namespace", "service", "kind", "from", "to", "result"],
+            registry=self.registry,
+        )
+        self.status_writes = Counter(
+            "gearshift_operator_status_writes_total",
+            "Writes of a status.",
+            ["namespace", "service"],
+            registry=self.registry,
+        )
+        self.leader = Gauge("gearshift_operator_leader", "1 while this process leads.", registry=self.registry)
+        self.desired = Gauge(
+            "gearshift_operator_pods_desired",
+            "Pods that the spec asks for.",
+            ["namespace", "service"],
+            registry=self.registry,
+        )
+        self.ready = Gauge(
+            "gearshift_operator_pods_ready",
+            "Pods that serve.",
+            ["namespace", "service", "role"],
+            registry=self.registry,
+        )
+
+    def forget(self, namespace: str, service: str) -> None:
+        """Drop the series of a service that is gone."""
+        labels = {"namespace": namespace, "service": service}
+        for metric in (self.decisions, self.transitions, self.status_writes, self.desired, self.ready):
+            metric.remove_by_labels(labels)
+
+
+@asynccontextmanager
+async def serve(metrics: Metrics, host: str, port: int, alive: Callable[[], bool]) -> AsyncIterator[int]:
+    """Serve ``/metrics`` and ``/healthz``; yields the port."""
+
+    async def show(_: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(metrics.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def health(_: web.Request) -> web.Response:
+        return web.Response(text="ok\n") if alive() else web.Response(status=503, text="not alive\n")
+
+    app = web.Application()
+    app.add_routes([web.get("/metrics", show), web.get("/healthz", health)])
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port)
+        await site.start()
+        yield int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()

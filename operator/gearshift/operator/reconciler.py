@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One service: look, decide, act, report; again when something changed or a while has passed."""
+
+import asyncio
+import logging
+import random
+import time
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from gearshift.api import reasons
+from gearshift.api.v1alpha1 import InferenceService, InferenceServiceStatus
+from gearshift.operator.children import keep_children, router_available
+from gearshift.operator.errors import KubeError, NotLeader
+from gearshift.operator.events import Events
+from gearshift.operator.gather import Gathered, Gatherer
+from gearshift.operator.index import Index
+from gearshift.operator.kube import Kube
+from gearshift.operator.lease import Lease
+from gearshift.operator.manifests import meta as manifest_meta
+from gearshift.operator.manifests.meta import Installation, Owner
+from gearshift.operator.manifests.services import router_url
+from gearshift.operator.metrics import Metrics
+from gearshift.operator.orders import Orders
+from gearshift.operator.pods import Pods
+from gearshift.operator.reporter import Reporter, status_of
+from gearshift.operator.validity import name_problem, spec_problem
+from gearshift.policy.conditionview import Observed, Trouble
+from gearshift.policy.decide import decide
+from gearshift.policy.memory import fold, rebuild
+from gearshift.policy.plan import CreatePod, DeletePod, Memory, Plan, Transit
+from gearshift.policy.statusview import Report, describe, refused, status
+from gearshift.policy.targets import total_target
+
+Json = dict[str, Any]
+_log = logging.getLogger(__name__)
+_COALESCE_SECONDS: Final = 0.1
+_BUSY_TICK_SECONDS: Final = 0.4  # while something is on its way that no watch tells of
+_BACKOFF_SECONDS: Final = (0.5, 15.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What every reconciler works with."""
+
+    kube: Kube
+    index: Index
+    lease: Lease
+    orders: Orders
+    events: Events
+    reporter: Reporter
+    metrics: Metrics
+    installation: Installation
+    tick_seconds: float
+
+
+class Reconciler:
+    """Brings one service, known by its uid, to its spec and keeps it there."""
+
+    def __init__(self, uid: str, tools: Tools, gatherer: Gatherer, pods: Pods) -> None:
+        self.uid = uid
+        self.wake = asyncio.Event()
+        self.wake.set()
+        self._tools = tools
+        self._gatherer = gatherer
+        self._pods = pods
+        self._started_at = time.time()
+        self._memory: Memory | None = None
+        self._decided: tuple[str, str, str] | None = None
+        self._failures = 0
+
+    async def run(self) -> None:
+        """Reconcile until the service is gone."""
+        pause = 0.0
+        while True:
+            await self._rest(pause)
+            self.wake.clear()
+            body = self._tools.index.services.get(self.uid)
+            if body is None or body["metadata"].get("deletionTimestamp"):
+                return
+            pause = await self._guarded(body)
+
+    async def _rest(self, pause: float) -> None:
+        """Wait for a change, at most ``pause`` seconds; after a failure the whole pause."""
+        if self._failures:
+            await asyncio.sleep(pause)
+            return
+        try:
+            async with asyncio.timeout(pause):
+                await self.wake.wait()
+        except TimeoutError:
+            return
+        await asyncio.sleep(_COALESCE_SECONDS)
+
+    async def _guarded(self, body: Json) -> float:
+        """One tick; how long to rest after it."""
+        began = time.perf_counter()
+        result = "ok"
+        try:
+            pause = await self._tick(body)
+            self._failures = 0
+        except NotLeader:
+            result, pause = "not_leader", 0.5
+        except KubeError as problem:
+            result, pause = "error", self._backoff()
+            _log.warning("%s: %s; next try in %.1f s", _key(body), problem, pause)
+        except Exception:  # noqa: BLE001 - one service's defect must not stop the others; it is logged and counted
+            result, pause = "crash", self._backoff()
+            _log.exception("%s: this is a defect; next try in %.1f s", _key(body), pause)
+        self._tools.metrics.reconcile_seconds.labels(result).observe(time.perf_counter() - began)
+        return pause
+
+    def _backoff(self) -> float:
+        self._failures += 1
+        first, most = _BACKOFF_SECONDS
+        return min(first * 2.0 ** (self._failures - 1), most) * random.uniform(0.7, 1.3)  # noqa: S311 - jitter
+
+    async def _tick(self, body: Json) -> float:
+        self._tools.lease.check()
+        at, previous = time.time(), status_of(body)
+        try:
+            service = InferenceService.model_validate({**body, "status": {}})
+        except ValidationError as problem:
+            return await self._refuse(body, previous, spec_problem(problem), at)
+        unusable = name_problem(service.metadata.name)
+        if unusable is not None:
+            return await self._refuse(body, previous, unusable, at)
+        return await self._reconcile(body, service, previous, at)
+
+    async def _refuse(self, body: Json, previous: InferenceServiceStatus, message: str, at: float) -> float:
+        """The spec can't be served: say so, touch nothing."""
+        generation = int(body["metadata"].get("generation") or 0)
+        written = refused(previous, generation, reasons.SPEC_INVALID, message, at)
+        if await self._tools.reporter.report(body, written, at):
+            await self._tools.events.post(body["metadata"], reasons.SPEC_INVALID, "Validate", message, at, warning=True)
+        return self._tools.tick_seconds
+
+    async def _reconcile(
+        self, body: Json, service: InferenceService, previous: InferenceServiceStatus, at: float
+    ) -> float:
+        tools = self._tools
+        owner = Owner(service.metadata.namespace, service.metadata.name, self.uid, service.spec)
+        trouble = await keep_children(tools.kube, tools.index, owner, tools.installation)
+        gathered = await self._gatherer.gather(service, previous, at, self._started_at)
+        plan = self._decide(gathered, previous)
+        refusal = await self._pods.check(owner, service.metadata.generation, at)
+        if refusal is not None:
+            plan = replace(plan, actions=())
+        elif _disruptive(plan):
+            gathered, plan = await self._confirmed(service, previous, gathered, plan)
+        acted = await self._act(body, owner, plan, gathered, at)
+        report = Report(
+            Observed(router_available(tools.index, self.uid), refusal or acted or trouble),
+            gathered.running,
+            gathered.history,
+            selector=_selector(owner),
+            url=router_url(owner),
+        )
+        shown = status(gathered.snapshot, plan, previous, report)
+        current = tools.index.services.get(self.uid)
+        if current is not None:
+            await tools.reporter.report(current, shown, at)
+        self._count(gathered, plan, shown)
+        return self._pause(gathered, plan, shown)
+
+    def _decide(self, gathered: Gathered, previous: InferenceServiceStatus) -> Plan:
+        memory = self._memory or rebuild(self._started_at, previous.transition_history)
+        self._memory = fold(memory, gathered.snapshot)
+        return decide(gathered.snapshot, self._memory)
+
+    async def _confirmed(
+        self, service: InferenceService, previous: InferenceServiceStatus, first: Gathered, plan: Plan
+    ) -> tuple[Gathered, Plan]:
+        """Decide again on a fresh snapshot before anything that takes a pod out of service; act only on agreement."""
+        again = await self._gatherer.gather(service, previous, time.time(), self._started_at)
+        second = self._decide(again, previous)
+        if second.actions == plan.actions:
+            return again, second
+        _log.info(
+            "%s/%s: plan %s did not hold on a second look", first.snapshot.namespace, first.snapshot.name, plan.id
+        )
+        self.wake.set()
+        return again, replace(second, actions=())
+
+    async def _act(self, body: Json, owner: Owner, plan: Plan, gathered: Gathered, at: float) -> Trouble | None:
+        """Carry out the plan in order; the first thing that only a human can remove."""
+        trouble: Trouble | None = None
+        meta = body["metadata"]
+        for action in plan.actions:
+            match action:
+                case CreatePod():
+                    trouble = await self._pods.create(owner, action) or trouble
+                case DeletePod():
+                    await self._pods.delete(owner, action)
+                    note = f"Pod {action.name}: {action.reason}"
+                    await self._tools.events.post(meta, reasons.POD_DELETED, "Delete", note, at)
+                case Transit():
+                    refusal = await self._tools.orders.order(plan, action, gathered)
+                    if refusal is not None:
+                        _log.warning("%s: %s", _key(body), refusal)
+                        await self._tools.events.post(
+                            meta, reasons.TRANSITION_REFUSED, "Transition", refusal, at, warning=True
+                        )
+        created = [action for action in plan.actions if isinstance(action, CreatePod)]
+        if created and trouble is None:
+            note = f"{len(created)} pods: {describe(plan)}"
+            await self._tools.events.post(meta, reasons.POD_CREATED, "Create", note, at)
+        return trouble
+
+    def _count(self, gathered: Gathered, plan: Plan, shown: InferenceServiceStatus) -> None:
+        snapshot, metrics = gathered.snapshot, self._tools.metrics
+        decided = (plan.id, describe(plan), plan.hold.reason if plan.hold else plan.reason)
+        if decided != self._decided:
+            self._decided = decided
+            kind = type(plan.actions[0]).__name__ if plan.actions else "Hold"
+            metrics.decisions.labels(snapshot.namespace, snapshot.name, kind, decided[2]).inc()
+            _log.info("%s/%s: %s (%s) %s", snapshot.namespace, snapshot.name, decided[1], decided[2], plan.message)
+        metrics.desired.labels(snapshot.namespace, snapshot.name).set(total_target(snapshot.spec))
+        for role in shown.roles:
+            metrics.ready.labels(snapshot.namespace, snapshot.name, role.name.value).set(role.ready)
+
+    def _pause(self, gathered: Gathered, plan: Plan, shown: InferenceServiceStatus) -> float:
+        """Look again soon while a transition runs or a pod that the kubelet calls ready does not serve yet."""
+        waiting = any(pod.ready and not pod.serving and not pod.deleting for pod in gathered.snapshot.pods)
+        if plan.actions or shown.transition is not None or waiting:
+            return min(_BUSY_TICK_SECONDS, self._tools.tick_seconds)
+        return self._tools.tick_seconds * random.uniform(0.9, 1.1)  # noqa: S311 - jitter
+
+
+def _disruptive(plan: Plan) -> bool:
+    return any(isinstance(action, Transit | DeletePod) for action in plan.actions)
+
+
+def _selector(owner: Owner) -> str:
+    labels = manifest_meta.selector(owner, "engine")
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def _key(body: Json) -> str:
+    return f"{body['metadata']['namespace']}/{body['metadata']['name']}"

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why an InferenceService that the API server let in can't be served, in words that name field and value."""
+
+import re
+from typing import Final
+
+from pydantic import ValidationError
+
+_NAME: Final = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
+_LONGEST: Final = 54  # names of children add up to nine characters and may have 63
+
+
+def name_problem(name: str) -> str | None:
+    """Why children could not be named after a service of this name; None when they can."""
+    if len(name) > _LONGEST:
+        return f"metadata.name: {name!r} has {len(name)} characters; with those of its children {_LONGEST} fit"
+    if not _NAME.match(name):
+        return f"metadata.name: {name!r} can't name a Service: a lower-case letter, then letters, digits and -"
+    return None
+
+
+def spec_problem(problem: ValidationError) -> str:
+    """The first errors of a spec, each with its field and value."""
+    errors = problem.errors(include_url=False, include_context=False)
+    words = [f"{_path(error['loc'])}: {_words(error['msg'])}{_value(error)}" for error in errors[:3]]
+    more = f" (and {len(errors) - 3} more)" if len(errors) > 3 else ""
+    return "; ".join(words) + more
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text or "object"
+
+
+def _words(message: str) -> str:
+    return message.removeprefix("Value error, ")
+
+
+def _value(error: object) -> str:
+    """The bad value, unless it is a whole object, whose rule names what is wrong in it."""
+    value = error["input"] if isinstance(error, dict) else None
+    return f", got {value!r:.80}" if isinstance(value, str | int | float | bool) else ""

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kopf watches; it decides nothing and writes nothing.
+
+Only event handlers are registered, so kopf puts no finalizer and no annotation on any object. Election is a Lease of
+our own (`gearshift.operator.lease`): kopf's peering freezes on equal priorities and takes over in a minute.
+"""
+
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Final
+
+import kopf
+
+from gearshift.api import names
+from gearshift.operator.index import Index
+from gearshift.operator.records import pod_record
+from gearshift.operator.resources import CHILD_KINDS, NODES, PODS, SERVICES_OF_INFERENCE, Resource
+
+_OURS: Final = f"{names.LABEL_MANAGED_BY}={names.FIELD_MANAGER}"
+
+
+class Backoffs:
+    """Endless pauses for kopf's retries: short, with jitter, and never giving up, for outages of any length."""
+
+    def __iter__(self) -> Iterator[float]:
+        pause = 0.5
+        while True:
+            yield pause * random.uniform(0.5, 1.5)  # noqa: S311 - jitter
+            pause = min(pause * 2, 8.0)
+
+
+def watch_settings() -> kopf.OperatorSettings:
+    """Settings under which kopf only watches."""
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.peering.standalone = True
+    settings.scanning.disabled = True
+    settings.persistence.finalizer = f"{names.GROUP}/unused"
+    settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=names.GROUP)
+    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=names.GROUP)
+    settings.watching.server_timeout = 600
+    settings.watching.client_timeout = 660
+    settings.watching.connect_timeout = 10
+    settings.watching.chunk_size = 500
+    settings.networking.request_timeout = 30
+    settings.networking.connect_timeout = 5
+    settings.networking.error_backoffs = Backoffs()
+    settings.queueing.error_delays = Backoffs()
+    for resource in (PODS, *CHILD_KINDS):
+        settings.watching.label_selectors[resource.group, resource.version, resource.plural] = _OURS
+    return settings
+
+
+def registry(index: Index, login: Callable[[], Awaitable[dict[str, Any]]]) -> kopf.OperatorRegistry:
+    """Handlers that feed the index. ``login`` gives arguments of ``kopf.ConnectionInfo``, anew when refused."""
+    handlers = kopf.OperatorRegistry()
+
+    @kopf.on.login(registry=handlers)
+    async def log_in(**_: Any) -> kopf.ConnectionInfo:
+        return kopf.ConnectionInfo(**await login())
+
+    _feed(handlers, SERVICES_OF_INFERENCE, index.put_service, index.drop_service)
+    _feed(handlers, PODS, index.put_pod, lambda body: drop_pod(index, body))
+    _feed(handlers, NODES, index.put_node, lambda body: index.drop_node(body["metadata"]["name"]))
+    for resource in CHILD_KINDS:
+        _feed(handlers, resource, index.put_child, index.drop_child)
+    return handlers
+
+
+def drop_pod(index: Index, body: dict[str, Any]) -> None:
+    """Take a deleted pod out of the index."""
+    record = pod_record(body)
+    if record is not None:
+        index.drop_pod(record.service_uid, record.name, record.uid)
+
+
+def _feed(
+    handlers: kopf.OperatorRegistry,
+    resource: Resource,
+    put: Callable[[dict[str, Any]], None],
+    drop: Callable[[dict[str, Any]], None],
+) -> None:
+    defaults = {"apiVersion": resource.api_version, "kind": resource.kind}
+
+    @kopf.on.event(resource.group, resource.version, resource.plural, registry=handlers, id=f"watch-{resource.plural}")
+    async def on_event(event: Any, **_: Any) -> None:
+        body = {**defaults, **event["object"]}
+        if event["type"] == "DELETED":
+            drop(body)
+        else:
+            put(body)
