@@ -6,7 +6,7 @@ The functions read pods through `Candidate`, so the router passes its live recor
 copies.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from random import Random
@@ -100,26 +100,40 @@ def least_load(pods: Iterable[C], rng: Random) -> C | None:
     return best[0] if best else None
 
 
-def choose_route(pods: Iterable[C], rng: Random, *, splittable: bool = True) -> Route[C] | None:
-    """Pod, or pair of pods, for one request. None when no pod admits.
+def always() -> bool:
+    """Every request can be split."""
+    return True
+
+
+def choose_route(pods: Iterable[C], rng: Random, splittable: Callable[[], bool] = always) -> Route[C] | None:
+    """Pod, or pair of pods, for one request; ``splittable`` is asked only where roles are split. None when no pod
+    admits.
 
     Roles are split as soon as one pod that admits is a Prefill or a Decode pod. Unified pods compete with the pair by
     load: a pair is as loaded as the more loaded of its two. Every engine can serve whole requests, so a missing role
     costs speed, never the request.
     """
-    by_role: dict[Role, list[C]] = {}
-    for pod in pods:
-        if pod.admitting:
-            by_role.setdefault(pod.role, []).append(pod)
-    unified = least_load(by_role.get(Role.UNIFIED, ()), rng)
-    prefill = least_load(by_role.get(Role.PREFILL, ()), rng)
-    decode = least_load(by_role.get(Role.DECODE, ()), rng)
-    if prefill is None and decode is None:
+    unified_pods, prefill_pods, decode_pods = _by_role(pods)
+    unified = least_load(unified_pods, rng)
+    if not prefill_pods and not decode_pods:
         return Whole(unified) if unified else None
-    if prefill and decode and splittable:
+    prefill, decode = least_load(prefill_pods, rng), least_load(decode_pods, rng)
+    can_split = splittable()
+    if prefill and decode and can_split:
         pair = Split(prefill, decode)
         return Whole(unified) if unified and _lighter(unified, pair) else pair
-    return _whole_among_split(unified, decode, prefill, Path.FALLBACK if splittable else Path.UNSPLITTABLE)
+    return _whole_among_split(unified, decode, prefill, Path.FALLBACK if can_split else Path.UNSPLITTABLE)
+
+
+def _by_role(pods: Iterable[C]) -> tuple[list[C], list[C], list[C]]:
+    unified: list[C] = []
+    prefill: list[C] = []
+    decode: list[C] = []
+    for pod in pods:
+        if pod.admitting:
+            role = pod.role
+            (unified if role is Role.UNIFIED else prefill if role is Role.PREFILL else decode).append(pod)
+    return unified, prefill, decode
 
 
 def _whole_among_split(unified: C | None, decode: C | None, prefill: C | None, path: Path) -> Whole[C] | None:

@@ -2,7 +2,6 @@
 """``python -m gearshift.router``: the router process of one InferenceService."""
 
 import asyncio
-import gc
 import logging
 import os
 import secrets
@@ -20,7 +19,7 @@ from gearshift.api import names
 from gearshift.api.routerconfig import RouterConfig
 from gearshift.router.kubeaccess import AccessError, find_access
 from gearshift.router.kubeendpoints import KubeEndpoints
-from gearshift.router.service import Router
+from gearshift.router.service import Router, quiet_collector
 from gearshift.router.tokens import TokenFile
 
 log = logging.getLogger("gearshift.router")
@@ -63,8 +62,7 @@ async def run(config: RouterConfig) -> None:
     router = Router(config, KubeEndpoints(config, find_access()), TokenFile(Path(names.TOKEN_FILE)), name)
     await router.start(None, names.PORT_ROUTER, names.PORT_ROUTER_METRICS)
     log.info("router %s serves %s/%s on port %d", name, config.namespace, config.service, router.port)
-    gc.collect()
-    gc.freeze()  # what start-up made lives as long as the process: the collector need not look at it again
+    quiet_collector()
     failed = asyncio.create_task(router.failed())
     stopped = asyncio.create_task(stop.wait())
     await asyncio.wait((failed, stopped), return_when=asyncio.FIRST_COMPLETED)

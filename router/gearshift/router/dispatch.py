@@ -13,7 +13,6 @@ from typing import Any, Final
 from aiohttp import ClientSession, web
 
 from gearshift.api.routerconfig import RouterConfig
-from gearshift.api.vocabulary import Role
 from gearshift.router.admission import Admission
 from gearshift.router.body import read_body
 from gearshift.router.errors import UPSTREAM, ApiError
@@ -22,8 +21,8 @@ from gearshift.router.headers import request_headers
 from gearshift.router.metrics import Metrics
 from gearshift.router.parsing import ParsedRequest, parse_request, unknown_model
 from gearshift.router.split import decode_body, prefill_body, splittable, transfer_params
-from gearshift.router.upstream import AttemptError, Reason, read, relay, send
-from gearshift.scheduling.choose import Path, Route, Split, choose_route
+from gearshift.router.upstream import AttemptError, Reason, is_short, read, relay_stream, relayed, send
+from gearshift.scheduling.choose import Path, Route, Split, Whole, choose_route
 
 log = logging.getLogger(__name__)
 
@@ -100,48 +99,48 @@ class Dispatcher:
     async def _serve(self, exchange: Exchange) -> web.StreamResponse:
         failed: list[AttemptError] = []
         while len(failed) < ATTEMPTS:
-            route = await self._route(exchange, [error.pod for error in failed])
+            route = self._choose(exchange, failed) or await self._wait(exchange, failed)
             try:
-                return await self._attempt(exchange, route)
+                if isinstance(route, Split):
+                    return await self._split(exchange, route)
+                return await self._whole(exchange, route)
             except AttemptError as error:
-                self._metrics.retries.labels(error.reason.value).inc()
-                if error.reason is Reason.CONNECT:
-                    self._fleet.suspect(error.pod)
+                self._note(error)
                 failed.append(error)
-                log.warning("attempt %d of %d failed: %s", len(failed), ATTEMPTS, error)
-        raise self._admission.unavailable(
-            "; ".join(dict.fromkeys(f"pod {e.pod.endpoint.name}: {e.reason.value}" for e in failed))
-        )
+        named = dict.fromkeys(f"pod {error.pod.endpoint.name}: {error.reason.value}" for error in failed)
+        raise self._admission.unavailable("; ".join(named))
 
-    async def _route(self, exchange: Exchange, failed: list[Pod]) -> Route[Pod]:
-        route = self._choose(exchange, failed)
-        if route is None and failed:
+    def _note(self, error: AttemptError) -> None:
+        log.warning("an attempt failed before the first byte: %s", error)
+        self._metrics.retries.labels(error.reason.value).inc()
+        if error.reason is Reason.CONNECT:
+            self._fleet.suspect(error.pod)
+
+    async def _wait(self, exchange: Exchange, failed: list[AttemptError]) -> Route[Pod]:
+        """A route when there's none now: a failed pod once more, else the first pod that admits again."""
+        if failed:
             await asyncio.sleep(AGAIN_SECONDS * len(failed))
-            route = self._choose(exchange, [])
-        if route is None:
-            route = await self._admission.wait_for(exchange.parsed.model, lambda: self._choose(exchange, []))
-        return route
+        again = self._choose(exchange, [])
+        return again or await self._admission.wait_for(exchange.parsed.model, lambda: self._choose(exchange, []))
 
-    def _choose(self, exchange: Exchange, failed: list[Pod]) -> Route[Pod] | None:
+    def _choose(self, exchange: Exchange, failed: list[AttemptError]) -> Route[Pod] | None:
         pods = self._fleet.serving(exchange.parsed.model)
         if failed:
-            pods = [pod for pod in pods if pod not in failed]
-        can_split = all(pod.role is Role.UNIFIED for pod in pods) or splittable(exchange.parsed.document)
-        return choose_route(pods, self._rng, splittable=can_split)
+            pods = [pod for pod in pods if all(pod is not error.pod for error in failed)]
+        return choose_route(pods, self._rng, lambda: splittable(exchange.parsed.document))
 
-    async def _attempt(self, exchange: Exchange, route: Route[Pod]) -> web.StreamResponse:
-        if isinstance(route, Split):
-            self._metrics.paths.labels(Path.SPLIT.value).inc()
-            return await self._split(exchange, route)
+    async def _whole(self, exchange: Exchange, route: Whole[Pod]) -> web.StreamResponse:
+        pod = route.pod
         if route.path is not Path.WHOLE:
             self._metrics.paths.labels(route.path.value).inc()
-        route.pod.begin()
+        pod.begin()
         try:
-            return await self._answer(exchange, route.pod, exchange.parsed.raw, None)
+            return await self._answer(exchange, pod, exchange.parsed.raw, None)
         finally:
-            route.pod.end()
+            pod.end()
 
     async def _split(self, exchange: Exchange, route: Split[Pod]) -> web.StreamResponse:
+        self._metrics.paths.labels(Path.SPLIT.value).inc()
         prefill, decode = Hold(route.prefill), Hold(route.decode)
         try:
             transfer = await self._prefill(exchange, route.prefill)
@@ -169,6 +168,9 @@ class Dispatcher:
 
     async def _answer(self, exchange: Exchange, pod: Pod, body: bytes, prefill: Hold | None) -> web.StreamResponse:
         """The step that the client sees, and for a request served whole the only one."""
+        answer = await send(self._session, pod, exchange.path, body, exchange.headers)
+        if is_short(answer):
+            return relayed(answer, await read(answer, pod))
 
         def first_byte() -> None:
             if exchange.parsed.stream:
@@ -176,8 +178,7 @@ class Dispatcher:
             if prefill is not None:
                 prefill.release()
 
-        answer = await send(self._session, pod, exchange.path, body, exchange.headers)
-        response, complete = await relay(exchange.request, answer, pod, first_byte)
+        response, complete = await relay_stream(exchange.request, answer, pod, first_byte)
         if not complete:
             self._metrics.broken.inc()
         return response

@@ -51,7 +51,8 @@ class Front:
         methods = self._routes.get(path)
         route, code, started = path if methods else "other", CLIENT_GONE, time.monotonic()
         try:
-            response = await self._answer(request, path, methods)
+            handler = self._handler(request, path, methods)
+            response = await handler(request, path)
             code = response.status
         except ApiError as error:
             response, code = error.response(), error.status
@@ -76,17 +77,15 @@ class Front:
         except ApiError as error:
             return error.response()
 
-    async def _answer(
-        self, request: web.BaseRequest, path: str, methods: dict[str, Handler] | None
-    ) -> web.StreamResponse:
+    def _handler(self, request: web.BaseRequest, path: str, methods: dict[str, Handler] | None) -> Handler:
         if request._message.upgrade:  # noqa: SLF001 - aiohttp tells it nowhere else
             raise invalid("Upgrading the connection is not supported.", code="upgrade_not_supported")
         if methods is not None:
-            return await _method(request, methods)(request, path)
+            return _method(request, methods)
         if not path.startswith("/"):
             raise invalid(f"The request target {quoted(path)} must be a path of this server.", code="invalid_target")
         if path.startswith("/v1/models/"):
-            return await _method(request, {"GET": self._model})(request, path)
+            return _method(request, {"GET": self._model})
         raise _no_path(path)
 
     async def _models(self, _request: web.BaseRequest, _path: str) -> web.StreamResponse:

@@ -8,8 +8,8 @@ from typing import Final
 
 from multidict import CIMultiDict
 
-FORWARDED: Final = frozenset(
-    name.encode()
+FORWARDED: Final = {
+    name.encode(): name
     for name in (
         "accept",
         "authorization",
@@ -20,10 +20,16 @@ FORWARDED: Final = frozenset(
         "user-agent",
         "x-request-id",
     )
-)
-"""Request headers that engines may read. ``accept-encoding`` is not one: bytes are passed on as they come, so they must
-stay plain.
-"""
+}
+"""Request headers that engines may read."""
+
+ALWAYS: Final = {
+    "accept": "*/*",
+    "accept-encoding": "identity",  # the bytes of an answer are passed on as they come, so they must be plain
+    "content-type": "application/json",
+    "user-agent": "gearshift-router",
+}
+"""Request headers that engines get in any case. Being complete, they leave the HTTP client nothing to work out."""
 
 HOP_BY_HOP: Final = frozenset(
     name.encode()
@@ -48,12 +54,12 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 
 
 def request_headers(raw: RawHeaders) -> dict[str, str]:
-    """Headers for the engine, from those of the client; the first of a repeated header counts."""
-    headers: dict[str, str] = {}
+    """Headers for the engine, from those of the client; the last of a repeated header counts."""
+    headers = ALWAYS.copy()
     for name, value in raw:
-        lowered = name.lower()
-        if lowered in FORWARDED:
-            headers.setdefault(lowered.decode(), value.decode("utf-8", "surrogateescape"))
+        known = FORWARDED.get(name.lower())
+        if known is not None:
+            headers[known] = value.decode("utf-8", "surrogateescape")
     return headers
 
 

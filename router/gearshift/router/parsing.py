@@ -3,9 +3,10 @@
 that it's no trick.
 """
 
-import json
 from dataclasses import dataclass
 from typing import Any
+
+from pydantic_core import from_json
 
 from gearshift.router.errors import ApiError, invalid, quoted
 
@@ -27,11 +28,9 @@ def parse_request(raw: bytes) -> ParsedRequest:
         ApiError: 400, naming the field and its bad value.
     """
     try:
-        document = json.loads(raw)
-    except RecursionError:
-        raise invalid("The request body is nested too deeply.", code="invalid_json") from None
-    except ValueError as error:  # includes bad UTF-8
-        raise invalid(f"The request body is not valid JSON: {_explain(error)}", code="invalid_json") from None
+        document = from_json(raw)
+    except ValueError as error:  # bad JSON, bad UTF-8, nested too deeply
+        raise invalid(f"The request body is not valid JSON: {error}.", code="invalid_json") from None
     if not isinstance(document, dict):
         raise invalid(f"The request body must be a JSON object, not {quoted(document)}.", code="invalid_json")
     return ParsedRequest(raw, document, _model(document), _stream(document))
@@ -57,14 +56,6 @@ def _stream(document: dict[str, Any]) -> bool:
     if not isinstance(stream, bool):
         raise invalid(f"'stream' must be true or false, not {quoted(stream)}.", param="stream")
     return stream
-
-
-def _explain(error: ValueError) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} (line {error.lineno}, column {error.colno})."
-    if isinstance(error, UnicodeDecodeError):
-        return f"byte {error.start} is not UTF-8."
-    return "a number has too many digits."
 
 
 def unknown_model(model: str, served: list[str]) -> ApiError:

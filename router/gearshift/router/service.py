@@ -2,6 +2,7 @@
 """A whole router put together: endpoints in, state streams, dispatch, two ports out, and an orderly end."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from gearshift.router.upstream import engine_session
 log = logging.getLogger(__name__)
 
 REFRESH_SECONDS: Final = 1.0  # how often what depends on time alone is judged again
+COLLECT_AFTER: Final = 10_000  # new containers between two collections of the youngest generation
 LAME_DUCK_SECONDS: Final = (
     2.0  # a router told to stop still accepts this long: kube-proxy learns of its end as late as that
 )
@@ -89,6 +91,15 @@ class Router:
         while True:
             await asyncio.sleep(REFRESH_SECONDS)
             self.fleet.refresh()
+
+
+def quiet_collector() -> None:
+    """Tell the garbage collector that what start-up made lives as long as the process, and to look at the rest less
+    often.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER)
 
 
 async def _listen(

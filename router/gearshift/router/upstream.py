@@ -69,7 +69,6 @@ def engine_session(connect_timeout_seconds: float) -> ClientSession:
         timeout=ClientTimeout(total=None, sock_connect=connect_timeout_seconds),
         cookie_jar=DummyCookieJar(),
         auto_decompress=False,
-        skip_auto_headers=("Accept", "Accept-Encoding", "User-Agent", "Content-Type"),
     )
 
 
@@ -120,22 +119,29 @@ async def read(answer: ClientResponse, pod: Pod) -> bytes:
         answer.close()
 
 
-async def relay(
+def relayed(answer: ClientResponse, body: bytes) -> web.Response:
+    """An answer that was read whole, for the client."""
+    return web.Response(
+        body=body, status=answer.status, reason=answer.reason, headers=response_headers(answer.raw_headers)
+    )
+
+
+def is_short(answer: ClientResponse) -> bool:
+    """Whether an answer is to be read whole."""
+    length = answer.content_length
+    return length is not None and length <= BUFFERED_BYTES
+
+
+async def relay_stream(
     request: web.BaseRequest, answer: ClientResponse, pod: Pod, first_byte: Callable[[], None]
 ) -> tuple[web.StreamResponse, bool]:
-    """Pass an answer on to the client; returns it and whether it's complete. ``first_byte`` is called when the engine's
-    first byte is there.
+    """Pass an answer on to the client as it comes; returns it and whether it's complete.
+
+    ``first_byte`` is called when the engine's first byte is there.
 
     Raises:
         AttemptError: the engine was lost before its first byte.
     """
-    length = answer.content_length
-    if length is not None and length <= BUFFERED_BYTES:
-        body = await read(answer, pod)
-        first_byte()
-        return web.Response(
-            body=body, status=answer.status, reason=answer.reason, headers=response_headers(answer.raw_headers)
-        ), True
     try:
         return await _stream(request, answer, pod, first_byte)
     finally:

@@ -25,7 +25,7 @@ Engine = Callable[[web.Request, dict[str, Any]], Awaitable[web.StreamResponse]]
 async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
     """Wait for a condition, at most ``seconds``."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - a condition of any kind has no event
             await asyncio.sleep(0.002)
 
 
