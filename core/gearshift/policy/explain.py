@@ -3,7 +3,7 @@
 
 from gearshift.policy.plan import Action, CreatePod, DeletePod, Plan, Transit
 
-SHOWN_ACTIONS = 3
+SHOWN_ACTIONS = 2
 
 
 def action_line(action: Action) -> str:

@@ -20,7 +20,7 @@ COVERAGE = 0.8
 """Least share of the pods that must report; with fewer the answer is empty, hence unknown."""
 QUANTILE = 0.9
 
-_BARE = re.compile(r"[A-Za-z0-9_-]")
+_SPECIAL = re.compile(r"([.+*?()|\[\]{}^$\\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def _quantile(scope: Scope, name: str) -> str:
 
 def _literal(value: str) -> str:
     """A regular expression of RE2 that matches ``value`` only."""
-    return "".join(char if _BARE.match(char) else f"\\{char}" for char in value)
+    return _SPECIAL.sub(r"\\\1", value)
 
 
 def _quoted(value: str) -> str:

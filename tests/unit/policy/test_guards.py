@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What may veto a transition, guard by guard, and in which order."""
+
+from typing import Any
+
+import pytest
+
+from gearshift.api import reasons
+from gearshift.api.v1alpha1 import InferenceServiceSpec
+from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind
+from gearshift.policy import guards
+from gearshift.policy.fleet import Fleet
+from gearshift.policy.plan import Memory, Transit
+from gearshift.policy.snapshot import InFlight, PodView, Snapshot
+from gearshift.policy.verdict import Source
+from tests.unit.policy.build import NOW, pod, pods, seasoned, snapshot, spec, split, starting
+
+LAYOUT = Transit("chat-0", TransitionKind.LAYOUT, "DP", 0, "Test")
+FLIGHT = InFlight("t", "chat-1", TransitionKind.LAYOUT, "DP", NOW - 1)
+
+
+def to(role: Role, name: str = "chat-0") -> Transit:
+    """A flip."""
+    return Transit(name, TransitionKind.ROLE, role.value, 0, "Test")
+
+
+def context(state: Snapshot, memory: Memory | None = None) -> guards.Context:
+    """Context of a decision."""
+    return guards.Context.of(state, memory or seasoned(), Fleet.of(state))
+
+
+def vetoed(guard: guards.Guard, state: Snapshot, transit: Transit = LAYOUT, memory: Memory | None = None) -> str | None:
+    """Reason of the guard's veto."""
+    hold = guard(context(state, memory), transit)
+    return None if hold is None else hold.reason
+
+
+TWO = (pod(0), pod(1))
+
+
+def test_human_hold() -> None:
+    """The annotation decides."""
+    assert vetoed(guards.human_hold, snapshot(TWO, hold=True)) == reasons.HUMAN_HOLD
+    assert vetoed(guards.human_hold, snapshot(TWO)) is None
+
+
+def test_rollout_in_progress() -> None:
+    """One live pod of an older spec is enough; one that is going is not."""
+    assert vetoed(guards.rollout_in_progress, snapshot((pod(0), pod(1, revision="old")))) == reasons.ROLLOUT_IN_PROGRESS
+    assert vetoed(guards.rollout_in_progress, snapshot((pod(0), pod(1, revision="old", deleting=True)))) is None
+
+
+@pytest.mark.parametrize(
+    "phase",
+    [PodPhase.DRAINING, PodPhase.SWITCHING, PodPhase.VERIFYING, PodPhase.PUBLISHING, PodPhase.ROLLING_BACK],
+)
+def test_a_pod_in_transition_vetoes(phase: PodPhase) -> None:
+    """Also when this operator has not ordered it."""
+    state = snapshot((pod(0), pod(1, phase=phase)))
+    assert vetoed(guards.transition_in_flight, state) == reasons.TRANSITION_IN_FLIGHT
+
+
+def test_an_ordered_transition_vetoes() -> None:
+    """Also before its pod says so."""
+    assert vetoed(guards.transition_in_flight, snapshot(TWO, in_flight=(FLIGHT,))) == reasons.TRANSITION_IN_FLIGHT
+    assert vetoed(guards.transition_in_flight, snapshot(TWO)) is None
+
+
+@pytest.mark.parametrize(("seconds", "reason"), [(0, reasons.RESTART_HOLD), (29.9, reasons.RESTART_HOLD), (30, None)])
+def test_restart_hold(seconds: float, reason: str | None) -> None:
+    """One window."""
+    assert vetoed(guards.restart_hold, snapshot(TWO), memory=Memory(NOW - seconds)) == reason
+
+
+@pytest.mark.parametrize(("seconds", "reason"), [(29, reasons.DWELL), (30, None)])
+def test_dwell_counts_from_the_last_transition_or_from_when_it_serves(seconds: float, reason: str | None) -> None:
+    """Whichever is later."""
+    stamped = seasoned(transition_at={"chat-0": NOW - seconds})
+    assert vetoed(guards.dwell, snapshot(TWO), memory=stamped) == reason
+    assert vetoed(guards.dwell, snapshot((pod(0, since=NOW - seconds), pod(1)))) == reason
+    assert vetoed(guards.dwell, snapshot((pod(0), pod(1, since=NOW)))) is None
+
+
+@pytest.mark.parametrize(("seconds", "reason"), [(None, None), (14, reasons.COOLDOWN), (15, None)])
+def test_cooldown(seconds: float | None, reason: str | None) -> None:
+    """Of the whole service."""
+    last = None if seconds is None else NOW - seconds
+    assert vetoed(guards.cooldown, snapshot(TWO), memory=seasoned(last_transition_at=last)) == reason
+
+
+def bounded(**bounds: Any) -> InferenceServiceSpec:
+    """Roles split with bounds on prefill."""
+    return spec(roles=[{"name": "Prefill", "replicas": 2, **bounds}, {"name": "Decode", "replicas": 2}])
+
+
+@pytest.mark.parametrize(
+    ("service", "views", "reason"),
+    [
+        (bounded(min=2), pods(2, 2), reasons.ROLE_FLOOR),
+        (bounded(min=1), pods(2, 2), None),
+        (bounded(), pods(1, 2), reasons.ROLE_FLOOR),
+        (bounded(min=0), pods(1, 2), None),
+    ],
+)
+def test_role_floor(service: InferenceServiceSpec, views: tuple[PodView, ...], reason: str | None) -> None:
+    """Live pods count; a floor that is left out is 1."""
+    assert vetoed(guards.role_floor, snapshot(views, service), to(Role.DECODE)) == reason
+    assert vetoed(guards.role_floor, snapshot(views, service), LAYOUT) is None
+
+
+@pytest.mark.parametrize(
+    ("service", "receiver", "reason"),
+    [
+        (bounded(max=2), Role.PREFILL, reasons.ROLE_CEILING),
+        (bounded(max=3), Role.PREFILL, None),
+        (bounded(), Role.PREFILL, None),
+        (bounded(), Role.UNIFIED, reasons.ROLE_CEILING),
+    ],
+)
+def test_role_ceiling(service: InferenceServiceSpec, receiver: Role, reason: str | None) -> None:
+    """A role that the spec does not list takes nobody."""
+    state = snapshot(pods(2, 2), service)
+    assert vetoed(guards.role_ceiling, state, to(receiver, "chat-3")) == reason
+
+
+PREFILL, DECODE, UNIFIED = Role.PREFILL, Role.DECODE, Role.UNIFIED
+
+
+@pytest.mark.parametrize(
+    ("views", "transit", "reason"),
+    [
+        ((pod(0), pod(1)), LAYOUT, None),
+        ((pod(0),), LAYOUT, None),
+        ((pod(0), starting(1)), LAYOUT, reasons.CAPACITY_KEPT),
+        ((pod(0), pod(1, phase=PodPhase.UNKNOWN)), LAYOUT, reasons.CAPACITY_KEPT),
+        (pods(1, 1), LAYOUT, None),
+        (pods(2, 1), LAYOUT, None),
+        ((pod(0, PREFILL), pod(1, PREFILL, ready=False), pod(2, DECODE)), LAYOUT, reasons.CAPACITY_KEPT),
+        ((pod(0, PREFILL), pod(1, PREFILL, ready=False), pod(2, DECODE), pod(3)), LAYOUT, None),
+        (pods(2, 1), to(DECODE), None),
+        (pods(1, 1), to(DECODE), reasons.CAPACITY_KEPT),
+        (pods(1, 1), to(UNIFIED), None),
+        ((pod(0), pod(1, PREFILL)), to(PREFILL), reasons.CAPACITY_KEPT),
+        ((pod(0), pod(1, PREFILL)), to(DECODE), None),
+        ((pod(0), pod(1, PREFILL), pod(2, DECODE)), to(DECODE), None),
+    ],
+)
+def test_capacity_kept(views: tuple[PodView, ...], transit: Transit, reason: str | None) -> None:
+    """The truth table of `capacity_kept`."""
+    assert vetoed(guards.capacity_kept, snapshot(views), transit) == reason
+
+
+def test_the_first_veto_wins_in_the_order_of_the_chain() -> None:
+    """Everything is wrong at once; what is repaired step by step uncovers the next veto."""
+    state = snapshot(
+        (pod(0, PREFILL, since=NOW - 1), pod(1, DECODE, revision="old")),
+        split(1, 1),
+        hold=True,
+        in_flight=(FLIGHT,),
+    )
+    memory = Memory(NOW - 1, last_transition_at=NOW - 1)
+    found = []
+    for guard in guards.CHAINS[Source.POLICY]:
+        hold = guard(context(state, memory), to(DECODE))
+        found.append(None if hold is None else hold.reason)
+    assert found == [
+        reasons.HUMAN_HOLD, reasons.ROLLOUT_IN_PROGRESS, reasons.TRANSITION_IN_FLIGHT, reasons.RESTART_HOLD,
+        reasons.DWELL, reasons.COOLDOWN, reasons.ROLE_FLOOR, None, reasons.CAPACITY_KEPT,
+    ]  # fmt: skip
+    first = guards.veto(context(state, memory), to(DECODE), Source.POLICY)
+    assert first is not None
+    assert first.reason == reasons.HUMAN_HOLD
+
+
+def test_an_override_waits_for_neither_dwell_nor_cooldown() -> None:
+    """A human has decided; what protects requests still holds."""
+    state = snapshot((pod(0, since=NOW), pod(1, since=NOW)))
+    memory = Memory(NOW, last_transition_at=NOW)
+    assert guards.veto(context(state, memory), LAYOUT, Source.OVERRIDE) is None
+    assert guards.veto(context(state, memory), LAYOUT, Source.POLICY) is not None
+    assert pod(0).layout is Layout.TP
