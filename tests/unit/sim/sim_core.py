@@ -38,9 +38,11 @@ class Record:
         self.finished.append(request)
 
     def on_preempt(self, request: Request) -> None:
+        assert request.preemptions > 0
         self.preempted += 1
 
     def on_expire(self, replica: int) -> None:
+        assert replica >= 0
         self.expired += 1
 
 

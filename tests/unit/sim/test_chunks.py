@@ -44,31 +44,43 @@ def stream(job: Job) -> list[str]:
 
 def test_completion_chunks() -> None:
     assert stream(completion()) == [
-        'data: {"id":"ID","object":"text_completion","created":7,"model":"m","choices":[{"index":0,"text":" A",'
-        '"logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}',
-        'data: {"id":"ID","object":"text_completion","created":7,"model":"m","choices":[{"index":0,"text":" B",'
-        '"logprobs":null,"finish_reason":"length","stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}',
+        (
+            'data: {"id":"ID","object":"text_completion","created":7,"model":"m","choices":[{"index":0,"text":" A",'
+            '"logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}'
+        ),
+        (
+            'data: {"id":"ID","object":"text_completion","created":7,"model":"m","choices":[{"index":0,"text":" B",'
+            '"logprobs":null,"finish_reason":"length","stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}'
+        ),
         "data: [DONE]",
     ]
 
 
 def test_chat_chunks() -> None:
     assert stream(chat()) == [
-        'data: {"id":"ID","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,'
-        '"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,'
-        '"prompt_text":null}',
-        'data: {"id":"ID","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,'
-        '"delta":{"content":" A"},"logprobs":null,"finish_reason":null,"token_ids":null}]}',
-        'data: {"id":"ID","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,'
-        '"delta":{"content":" B"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}]}',
+        (
+            'data: {"id":"ID","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,'
+            '"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,'
+            '"prompt_text":null}'
+        ),
+        (
+            'data: {"id":"ID","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,'
+            '"delta":{"content":" A"},"logprobs":null,"finish_reason":null,"token_ids":null}]}'
+        ),
+        (
+            'data: {"id":"ID","object":"chat.completion.chunk","created":7,"model":"m","choices":[{"index":0,'
+            '"delta":{"content":" B"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}]}'
+        ),
         "data: [DONE]",
     ]
 
 
 def test_usage_comes_last_on_request() -> None:
     assert stream(completion(stream_options={"include_usage": True}))[-2:] == [
-        'data: {"id":"ID","object":"text_completion","created":7,"model":"m","choices":[],'
-        '"usage":{"prompt_tokens":2,"total_tokens":4,"completion_tokens":2}}',
+        (
+            'data: {"id":"ID","object":"text_completion","created":7,"model":"m","choices":[],'
+            '"usage":{"prompt_tokens":2,"total_tokens":4,"completion_tokens":2}}'
+        ),
         "data: [DONE]",
     ]
 

@@ -7,6 +7,12 @@ from gearshift.api.vocabulary import Layout, Role
 from gearshift.sim.engine.faults import Fault
 from gearshift.sim.engine.options import parse_options
 
+LINE = """
+    --host 127.0.0.1 --port 0 --model m --accelerators 4 --layout Shift --role Decode --profile tiny
+    --sequence-parallel-size 2 --shift-threshold-tokens 99 --speed 10 --startup 1m30s --max-model-len 2048
+    --fault lose-kv --fault slow-start --side-channel-port 5600 --side-channel-host 10.0.0.1
+"""
+
 
 def test_defaults_are_a_pod_of_eight() -> None:
     options = parse_options([])
@@ -19,42 +25,7 @@ def test_defaults_are_a_pod_of_eight() -> None:
 
 
 def test_flags_are_taken() -> None:
-    options = parse_options(
-        [
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "0",
-            "--model",
-            "m",
-            "--accelerators",
-            "4",
-            "--layout",
-            "Shift",
-            "--role",
-            "Decode",
-            "--sequence-parallel-size",
-            "2",
-            "--shift-threshold-tokens",
-            "99",
-            "--profile",
-            "tiny",
-            "--speed",
-            "10",
-            "--startup",
-            "1m30s",
-            "--max-model-len",
-            "2048",
-            "--fault",
-            "lose-kv",
-            "--fault",
-            "slow-start",
-            "--side-channel-port",
-            "5600",
-            "--side-channel-host",
-            "10.0.0.1",
-        ]
-    )
+    options = parse_options(LINE.split())
     assert options.arrangement.layout is Layout.SHIFT
     assert (options.arrangement.sequence_parallel_size, options.arrangement.shift_threshold_tokens) == (2, 99)
     assert (options.role, options.profile.name, options.speed) == (Role.DECODE, "tiny", 10.0)

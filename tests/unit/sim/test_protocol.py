@@ -87,4 +87,4 @@ def test_other_parts_than_text_are_refused() -> None:
 def test_a_stop_string_ends_the_output() -> None:
     job = parse(stop=["a", "e", "i", "o", "u", "y"], max_tokens=50)
     assert (job.output_tokens, job.finish_reason) == (1, "stop")
-    assert job.stop_reason in "aeiouy"
+    assert job.stop_reason in list("aeiouy")

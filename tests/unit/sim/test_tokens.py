@@ -2,6 +2,7 @@
 """The output is a function of model, prompt and position."""
 
 import json
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ PROMPTS = st.lists(st.integers(0, (1 << 32) - 1), max_size=50)
 def test_any_cutting_gives_the_same_tokens(prompt: list[int], cuts: list[int]) -> None:
     digest = digest_of("m", prompt)
     borders = [0, *sorted(cuts), 200]
-    parts = [output_ids(digest, start, stop) for start, stop in zip(borders, borders[1:], strict=False)]
+    parts = [output_ids(digest, start, stop) for start, stop in pairwise(borders)]
     assert [token for part in parts for token in part] == output_ids(digest, 0, 200)
 
 

@@ -88,15 +88,13 @@ class Server:
     ) -> web.StreamResponse:
         arrived_at = self._service.runner.now()
         try:
-            job = parse(await http.read(), self._service.limits)
+            job = parse(await _read(http), self._service.limits)
             if not self._service.answers_completions:
                 raise ApiError(
                     "EngineCore encountered an issue (a fault of the rehearsal).", HTTPStatus.INTERNAL_SERVER_ERROR
                 )
         except ApiError as error:
             return error.response()
-        except web.HTTPRequestEntityTooLarge as error:
-            return ApiError(error.text or "The body is too large.", HTTPStatus.REQUEST_ENTITY_TOO_LARGE).response()
         response_id = f"{prefix}-{http.headers.get('X-Request-Id') or token_hex(16)}"
         request = self._service.request_of(job, f"{response_id}-0-{token_hex(4)}", arrived_at)
         await self._transfers.fetch(request, job.kv_transfer_params)
@@ -131,3 +129,13 @@ class Server:
         await response.write(writer.closing())
         await response.write_eof()
         return response
+
+
+async def _read(http: web.Request) -> bytes:
+    too_large = ApiError(f"The body is larger than {MAX_BODY_BYTES} bytes.", HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    if http.content_length is not None and http.content_length > MAX_BODY_BYTES:
+        raise too_large
+    try:
+        return await http.read()
+    except web.HTTPRequestEntityTooLarge:
+        raise too_large from None
