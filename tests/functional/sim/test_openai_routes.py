@@ -62,17 +62,12 @@ async def test_a_client_that_hangs_up_aborts_its_request(shared_engine: Engine) 
     before = (await shared_engine.samples())[aborted]
     for stream in (True, False):
         body = {"model": "m", "prompt": "Hi", "max_tokens": 30000, "ignore_eos": True, "stream": stream}
-        session = aiohttp.ClientSession()
-        call = session.post(shared_engine.url + "/v1/completions", json=body)
-        if stream:
-            await (await call).content.readline()
-        else:
-            with pytest.raises(TimeoutError):
-                await session.post(
-                    shared_engine.url + "/v1/completions", json=body, timeout=aiohttp.ClientTimeout(total=0.3)
-                )
-            call.close()
-        await session.close()
+        soon = aiohttp.ClientTimeout(total=0.5)
+        with pytest.raises(TimeoutError):
+            async with shared_engine.session.post(
+                shared_engine.url + "/v1/completions", json=body, timeout=soon
+            ) as response:
+                await response.read()
         await eventually(lambda: is_idle(shared_engine))
     assert (await shared_engine.samples())[aborted] == before + 2
 
