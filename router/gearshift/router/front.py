@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 Handler = Callable[[web.BaseRequest, str], Awaitable[web.StreamResponse]]
 
 JSON: Final = {"Content-Type": "application/json"}
+LINGER_SECONDS: Final = 2.0  # a client whose body is refused is listened to this long, so that it gets to read why
 IDLE_SECONDS: Final = 75.0  # an idle client connection is kept this long
 
 
@@ -140,5 +141,10 @@ def _unexpected() -> web.Response:
 def low_level_server(handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> web.Server:
     """A server that cancels a handler whose client is gone, and leaves bodies as they came."""
     return web.Server(
-        handler, handler_cancellation=True, access_log=None, auto_decompress=False, keepalive_timeout=IDLE_SECONDS
+        handler,
+        handler_cancellation=True,
+        access_log=None,
+        auto_decompress=False,
+        lingering_time=LINGER_SECONDS,
+        keepalive_timeout=IDLE_SECONDS,
     )

@@ -25,7 +25,7 @@ Engine = Callable[[web.Request, dict[str, Any]], Awaitable[web.StreamResponse]]
 async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
     """Wait for a condition, at most ``seconds``."""
     async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110 - a condition of any kind has no event
+        while not condition():
             await asyncio.sleep(0.002)
 
 
@@ -124,6 +124,7 @@ class FakePod:
             raise web.HTTPUnauthorized
         response = web.StreamResponse()
         await response.prepare(request)
+        assert request.query["router"], "a drain waits for the routers that named themselves"
         self.streams += 1
         self.opened += 1
         try:
