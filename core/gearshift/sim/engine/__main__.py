@@ -18,6 +18,7 @@ from gearshift.sim.engine.server import Server
 from gearshift.sim.engine.service import Service
 
 _LOG: Final = logging.getLogger("gearshift.sim.engine")
+_SHUTDOWN_SECONDS: Final = 0.5  # streams are cut then: who wants them finished drains the pod first
 _WILDCARDS: Final = {"0.0.0.0", "::", ""}  # noqa: S104
 
 
@@ -37,15 +38,16 @@ async def serve(options: Options) -> None:
     service = Service(options)
     async with aiohttp.ClientSession() as session:
         transfers = KvTransfers(service, host, options.side_channel_port or port, session)
-        runners = [web.AppRunner(Server(service, transfers).application(), handler_cancellation=True, access_log=None)]
+        app = Server(service, transfers).application()
+        runners = [web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS)]
         if side_socket is not None:
             side = web.Application()
             side.add_routes(kv_routes(service))
-            runners.append(web.AppRunner(side, access_log=None))
+            runners.append(web.AppRunner(side, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS))
         for runner, listener in zip(runners, (api_socket, side_socket), strict=False):
             assert listener is not None
             await runner.setup()
-            await web.SockSite(runner, listener, shutdown_timeout=0.5).start()
+            await web.SockSite(runner, listener).start()
         _LOG.info("serving %s on port %d: %s", options.model, port, service.state().model_dump_json())
         await stop.wait()
         for runner in runners:
