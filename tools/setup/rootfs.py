@@ -40,7 +40,7 @@ def base_layer() -> Result:
         folder="layers",
         name="base",
         key=key_of(RECIPE, SUITE, *PACKAGES, *WITHOUT),
-        about="a minimal Debian for the images by debootstrap (600 MB, 1 to 2 minutes)",
+        about="a minimal Debian for the images by debootstrap (600 MB, 1 to 4 minutes)",
         build=_build,
         suffix=".tar",
         keep=2,
