@@ -42,11 +42,12 @@ def as_applied(live: Manifest | None, wanted: Manifest) -> bool:
 
 
 def _covers(live: Any, wanted: Any) -> bool:
-    """``live`` has every field of ``wanted`` with its value, and perhaps more. Lists have equal length."""
+    """``live`` has every field of ``wanted`` with its value, and perhaps more. Lists have equal length.
+
+    The API server leaves out many fields that are false, so an absent field counts as false.
+    """
     if isinstance(wanted, dict):
-        return isinstance(live, dict) and all(
-            key in live and _covers(live[key], value) for key, value in wanted.items()
-        )
+        return isinstance(live, dict) and all(_covers(live.get(key, False), value) for key, value in wanted.items())
     if isinstance(wanted, list):
         same = isinstance(live, list) and len(live) == len(wanted)
         return same and all(_covers(present, value) for present, value in zip(live, wanted, strict=True))
