@@ -13,7 +13,7 @@ CALL_TIMEOUT_SECONDS: Final = 10.0
 """A core answers between two of its steps; one that takes longer is stuck or dead."""
 _ASK_RANKS: Final = True
 _RANKS_MAY_REPEAT: Final = False
-_CLEAR_CACHE: Final = False
+_POLL_SECONDS: Final = 0.005
 
 
 class ControlError(Exception):
@@ -43,11 +43,15 @@ class Control:
         """Stop scheduling; returns once the step in flight is done. Without that in time, scheduling goes on."""
         async with self._order:
             try:
-                await self._call("pause_scheduler", "keep", _CLEAR_CACHE, timeout_seconds=request.timeout_seconds)
-            except ControlError as error:
-                if error.reason == "Timeout":
-                    await self._call("resume_scheduler")
-                raise
+                async with asyncio.timeout(request.timeout_seconds):
+                    reports = await self._call("gearshift_pause")
+                    while not all(report["paused"] for report in reports):
+                        await asyncio.sleep(_POLL_SECONDS)
+                        reports = await self._call("gearshift_state", _RANKS_MAY_REPEAT)
+            except TimeoutError:
+                await self._call("resume_scheduler")
+                message = f"the step in flight did not end within {request.timeout_seconds:g} s; scheduling goes on"
+                raise ControlError(504, "Timeout", message) from None
             return await self._proven("paused", value=True)
 
     async def resume(self) -> EngineState:
@@ -87,10 +91,10 @@ class Control:
             raise ControlError(500, "NotProven", f"cores disagree on {', '.join(differing)}")
         return merge(self._shape, reports)
 
-    async def _call(self, method: str, *args: object, timeout_seconds: float = CALL_TIMEOUT_SECONDS) -> list[Any]:
+    async def _call(self, method: str, *args: object) -> list[Any]:
         try:
-            async with asyncio.timeout(timeout_seconds):
+            async with asyncio.timeout(CALL_TIMEOUT_SECONDS):
                 return await self._compat.call_all(self._client, method, *args)
         except TimeoutError:
-            message = f"{method}: not all cores answered within {timeout_seconds:g} s"
+            message = f"{method}: not all cores answered within {CALL_TIMEOUT_SECONDS:g} s"
             raise ControlError(504, "Timeout", message) from None

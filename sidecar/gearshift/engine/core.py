@@ -19,6 +19,8 @@ RANKS_FRESH_SECONDS: Final = 1.0
 """A polled state may repeat an answer of the ranks this old: asking them holds up the next step."""
 RANKS_TIMEOUT_SECONDS: Final = 5.0
 
+_CLEAR_CACHE: Final = False
+
 Report = dict[str, Any]
 
 
@@ -50,14 +52,24 @@ class CoreUtilities:
         return {
             "role": memory.role.value,
             "epoch": memory.epoch,
-            "paused": bool(core.is_scheduler_paused()),
+            "paused": bool(core.is_scheduler_paused()) and self._compat.steps_in_flight(core) == 0,
             "ranks": memory.ranks,
             "world_size": int(core.vllm_config.parallel_config.world_size),
             "knobs": self._compat.read_knobs(core.scheduler).wire().dump(),
             "running": running,
             "waiting": waiting,
             "kv_usage": self._compat.kv_usage(core.scheduler),
+            "kv_held": self._compat.kv_held(core.scheduler),
         }
+
+    def pause(self, core: Any) -> Report:
+        """Schedule nothing from now on; paused is true once no step is in flight any more.
+
+        vLLM's own answer is not waited for: it would come only when all KV that others have yet to pull is gone, but a
+        paused core goes on giving that away.
+        """
+        core.pause_scheduler("keep", _CLEAR_CACHE)
+        return self.state(core, fresh=False)
 
     def set_role(self, core: Any, role: str, epoch: int, knobs: Report) -> Report:
         """Take a role: settings left open fall back to those of the start. Refused as a whole or done as a whole."""

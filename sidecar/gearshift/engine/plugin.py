@@ -30,6 +30,9 @@ def register() -> None:
     def gearshift_state(self: Any, fresh: bool) -> dict[str, Any]:
         return utilities.state(self, fresh=fresh)
 
+    def gearshift_pause(self: Any) -> dict[str, Any]:
+        return utilities.pause(self)
+
     def gearshift_role(self: Any, role: str, epoch: int, knobs: dict[str, Any]) -> dict[str, Any]:
         return utilities.set_role(self, role, epoch, knobs)
 
@@ -39,6 +42,6 @@ def register() -> None:
     def gearshift_rank(self: Any) -> int:
         return int(self.rank)
 
-    for function in (gearshift_state, gearshift_role, gearshift_epoch):
+    for function in (gearshift_state, gearshift_pause, gearshift_role, gearshift_epoch):
         setattr(EngineCore, function.__name__, function)
     WorkerBase.gearshift_rank = gearshift_rank

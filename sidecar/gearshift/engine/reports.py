@@ -53,6 +53,7 @@ def disagreements(reports: Sequence[Report]) -> list[str]:
 def _details(shape: Shape, reports: Sequence[Report]) -> dict[str, str]:
     mean = sum(report["kv_usage"] for report in reports) / len(reports)
     details = {"vllm": shape.version, "cores": str(len(reports)), "kvUsageMean": f"{mean:.4f}"}
+    details["kvHeld"] = str(sum(report["kv_held"] for report in reports))
     differing = disagreements(reports)
     if differing:
         details["coresDisagreeOn"] = ", ".join(differing)

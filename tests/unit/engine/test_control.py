@@ -29,9 +29,10 @@ class FakeClient:
         return [self._one(core, method, *args) for core in self.cores]
 
     def _one(self, core: FakeCore, method: str, *args: Any) -> Any:
-        if method in {"pause_scheduler", "resume_scheduler"}:
-            core.paused = method == "pause_scheduler"
-            return None
+        if method == "resume_scheduler":
+            return core.resume_scheduler()
+        if method == "gearshift_pause":
+            return self.utilities.pause(core)
         if method == "gearshift_state":
             return self.utilities.state(core, fresh=args[0])
         if method == "gearshift_epoch":
@@ -69,12 +70,20 @@ async def test_pause_and_resume_reach_all_cores() -> None:
 
 async def test_a_pause_that_does_not_end_in_time_is_taken_back() -> None:
     control, client = build(1)
-    client.stuck.add("pause_scheduler")
-    client.cores[0].paused = True
-    with pytest.raises(ControlError, match=r"pause_scheduler: not all cores answered within 0\.01 s") as error:
+    client.cores[0].batch_queue = [object()]
+    with pytest.raises(ControlError, match=r"step in flight did not end within 0\.01 s; scheduling goes on") as error:
         await control.pause(PauseRequest(timeout_seconds=0.01))
     assert (error.value.status, error.value.reason) == (504, "Timeout")
     assert not client.cores[0].paused
+
+
+async def test_a_core_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gearshift.engine.control.CALL_TIMEOUT_SECONDS", 0.01)
+    control, client = build(1)
+    client.stuck.add("gearshift_state")
+    with pytest.raises(ControlError, match=r"gearshift_state: not all cores answered within 0\.01 s") as error:
+        await control.state()
+    assert (error.value.status, error.value.reason) == (504, "Timeout")
 
 
 async def test_a_role_is_read_back_from_every_core() -> None:

@@ -26,6 +26,7 @@ def test_the_state_at_the_start(compat: Compat) -> None:
         "running": 3,
         "waiting": 1,
         "kv_usage": 0.25,
+        "kv_held": 0,
     }
 
 
@@ -67,6 +68,20 @@ def test_admission_of_0_32_leaves_the_size_of_the_batch_alone() -> None:
 def test_without_chunked_prefill_the_budget_is_fixed(compat: Compat) -> None:
     report = CoreUtilities(compat).set_role(FakeCore(chunked=False), "Prefill", 1, {"maxNumBatchedTokens": 64})
     assert "maxNumBatchedTokens: without chunked prefill" in report["refused"]
+
+
+def test_paused_means_that_no_step_is_in_flight() -> None:
+    core, utilities = FakeCore(), CoreUtilities(Compat032())
+    core.batch_queue = [object()]
+    assert utilities.pause(core)["paused"] is False
+    core.batch_queue.clear()
+    assert utilities.state(core, fresh=False)["paused"] is True
+
+
+def test_kv_that_others_have_yet_to_pull_is_told() -> None:
+    core = FakeCore(running=3)
+    core.scheduler.requests["ended"] = object()
+    assert CoreUtilities(Compat032()).state(core, fresh=False)["kv_held"] == 1
 
 
 def test_only_ranks_that_answered_are_counted_once_each() -> None:

@@ -21,7 +21,7 @@ COMMON: tuple[Symbol, ...] = (
             ("is_scheduler_paused", ()),
             ("collective_rpc", ("method", "timeout")),
         ),
-        assigned=("scheduler", "vllm_config"),
+        assigned=("scheduler", "vllm_config", "batch_queue"),
     ),
     Symbol(
         CORE, "EngineCoreProc", methods=(("pause_scheduler", ("mode", "clear_cache")), ("_invoke_utility_method", ()))
@@ -36,6 +36,7 @@ COMMON: tuple[Symbol, ...] = (
             "scheduler_config",
             "kv_cache_manager",
             "running",
+            "requests",
         ),
     ),
     Symbol(
@@ -85,6 +86,14 @@ class Compat:
     def kv_usage(self, scheduler: Any) -> float:
         """Used share of the KV cache, 0..1."""
         return float(scheduler.kv_cache_manager.usage)
+
+    def kv_held(self, scheduler: Any) -> int:
+        """Requests that have ended here while another engine still has to pull their KV."""
+        return len(scheduler.requests) - sum(self.counts(scheduler))
+
+    def steps_in_flight(self, core: Any) -> int:
+        """Steps that were handed to the ranks and whose results are not in; never any without a batch queue."""
+        return len(core.batch_queue or ())
 
     async def call_all(self, client: Any, method: str, *args: object) -> list[Any]:
         """Call a utility on every EngineCore of an API server's client; one answer for each, in their order."""

@@ -27,8 +27,10 @@ def mapped_files() -> set[str]:
     return paths
 
 
-def remove_leftovers(since: float, folder: Path = SHARED_MEMORY) -> list[str]:
-    """Remove this user's segments made at or after ``since`` (epoch seconds) that no process has mapped.
+def remove_leftovers(since: float, folder: Path = SHARED_MEMORY, user: int | None = None) -> list[str]:
+    """Remove the segments made at or after ``since`` (epoch seconds) that no process has mapped.
+
+    ``user`` is their owner, by default the user of this process.
 
     Returns:
         Names of the removed files.
@@ -41,7 +43,11 @@ def remove_leftovers(since: float, folder: Path = SHARED_MEMORY) -> list[str]:
     for path in candidates:
         with suppress(FileNotFoundError):
             facts = path.stat()
-            if facts.st_uid == os.geteuid() and facts.st_mtime >= since and str(path) not in in_use:
+            if (
+                facts.st_uid == (os.geteuid() if user is None else user)
+                and facts.st_mtime >= since
+                and str(path) not in in_use
+            ):
                 path.unlink()
                 removed.append(path.name)
     return sorted(removed)
