@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The control API of a pod (`gearshift.api.wire`) as an aiohttp application: authentication, bodies in, bodies out."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -39,6 +38,7 @@ def make_control_app(agent: Agent, authenticator: Authenticator) -> web.Applicat
     app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[_errors, _authenticate])
     app[AGENT] = agent
     app[AUTHENTICATOR] = authenticator
+    app.on_shutdown.append(_end_streams)
     app.router.add_get("/v1/state", _get_state)
     app.router.add_get("/v1/state/stream", _stream_state)
     app.router.add_post("/v1/acks", _post_ack)
@@ -99,13 +99,18 @@ async def _stream_state(request: web.Request) -> web.StreamResponse:
             agent.stream_opened(router)
         try:
             await response.write(agent.state_line())
-            while True:
-                await response.write(await subscription.next())
-        except (ConnectionError, asyncio.CancelledError):
-            return response
+            while line := await subscription.next():
+                await response.write(line)
+        except ConnectionError:
+            log.debug("state stream of %s: the reader is gone", router or request.remote)
         finally:
             if router:
                 agent.stream_closed(router)
+    return response
+
+
+async def _end_streams(app: web.Application) -> None:
+    app[AGENT].hub.close()
 
 
 def _cut(request: web.Request, router: str) -> None:

@@ -17,7 +17,7 @@ class Subscription:
         self._abort = abort
 
     async def next(self) -> bytes:
-        """The next line."""
+        """The next line; empty when the stream is to end."""
         return await self._lines.get()
 
     def offer(self, line: bytes) -> bool:
@@ -53,3 +53,7 @@ class Hub:
     def publish(self, line: bytes) -> None:
         """Offer a line to every reader."""
         self._subscriptions = {item for item in self._subscriptions if item.offer(line)}
+
+    def close(self) -> None:
+        """End every stream."""
+        self.publish(b"")

@@ -19,7 +19,7 @@ from gearshift.sidecar.keeper import Keeper
 from gearshift.sidecar.ledger import Detail, Record, target_of
 from gearshift.sidecar.machine import Event
 from gearshift.sidecar.pod import Pod, Signal
-from gearshift.sidecar.verification import verify
+from gearshift.sidecar.verification import cause, verify
 
 log = logging.getLogger(__name__)
 RESTORE_SECONDS: Final = 15.0
@@ -67,7 +67,7 @@ async def switch(pod: Pod, record: Record) -> Signal:
     try:
         await make_live(pod, ordered(record), strict=True)
     except EngineCallError as error:
-        return Event.SWITCH_FAILED, Detail(reasons.SWITCH_FAILED, str(error))
+        return Event.SWITCH_FAILED, Detail(cause(error, reasons.SWITCH_FAILED), str(error))
     return Event.SWITCHED, Detail()
 
 

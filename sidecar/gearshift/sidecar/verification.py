@@ -23,6 +23,11 @@ def contradictions(state: EngineState, layout: Layout, role: Role, epoch: int) -
     return [f"{name} is {found}, not {wanted}" for name, found, wanted in compared if found != wanted]
 
 
+def cause(error: EngineCallError, otherwise: str) -> str:
+    """Reason of a failure: an engine that cannot be reached is about to be reported lost."""
+    return reasons.ENGINE_LOST if error.unreachable else otherwise
+
+
 async def verify(pod: Pod, layout: Layout, role: Role, epoch: int) -> tuple[EngineState, ProbeResult]:
     """Ask the engine what it is and have it serve one request.
 
@@ -46,7 +51,7 @@ async def prove(pod: Pod, record: Record) -> Signal:
     try:
         state, probe = await verify(pod, layout, role, after)
     except EngineCallError as error:
-        return Event.VERIFY_FAILED, Detail(reasons.VERIFICATION_FAILED, str(error))
+        return Event.VERIFY_FAILED, Detail(cause(error, reasons.VERIFICATION_FAILED), str(error))
     proof = Proof(
         epoch_before=record.epoch,
         epoch_after=state.epoch,

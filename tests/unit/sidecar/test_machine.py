@@ -38,7 +38,7 @@ def test_every_pair_is_a_known_step_or_a_named_refusal(phase: PodPhase, event: E
 
 
 def steps() -> list[tuple[PodPhase, Event, PodPhase, tuple[Effect, ...]]]:
-    found = []
+    found: list[tuple[PodPhase, Event, PodPhase, tuple[Effect, ...]]] = []
     for phase, event in PAIRS:
         if expected(phase, event) is not None:
             outcome = step(phase, event)
