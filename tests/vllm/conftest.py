@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Engine environment, tiny model, and servers that live as long as the session: each takes a minute to start."""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gearshift.engine.host.leftovers import remove_leftovers
+from tests.vllm.engines import NIXL_ARGS, POD_USER, Engine, Environment, engine_python, start
+from tools.setup.code import stage_code
+from tools.setup.paths import ROOT
+from tools.tinymodel.make import make
+from tools.tinymodel.shape import Shape
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of this folder carry the mark."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.vllm)
+
+
+@pytest.fixture(scope="session")
+def environment() -> Iterator[Environment]:
+    """Interpreter, code with its entry points, model. What the servers leave in shared memory goes at the end."""
+    python = engine_python()
+    if not python.exists():
+        pytest.fail(f"{python} is missing: run `python3 tools/setup engine-env`")
+    since = time.time()
+    with tempfile.TemporaryDirectory(prefix="gearshift-vllm-", ignore_cleanup_errors=True) as folder:
+        scratch = Path(folder)
+        scratch.chmod(0o755)  # the servers run as another user, who can't enter pytest's own folders
+        code, model = scratch / "code", scratch / "tiny"
+        code.mkdir()
+        stage_code(code, ROOT)
+        make(model, Shape(), seed=1)
+        yield Environment(python, code, model, scratch)
+    _clean_shared_memory(since)
+
+
+def _clean_shared_memory(since: float) -> None:
+    """The servers that no engine host ran belong to another user when this is root."""
+    for user in {os.geteuid(), POD_USER}:
+        remove_leftovers(since, user=user)
+
+
+@pytest.fixture(scope="session")
+def pair(environment: Environment) -> Iterator[tuple[Engine, Engine]]:
+    """Two servers that can pass KV to each other."""
+    engines = [start(environment, name, cores, *NIXL_ARGS) for name, cores in (("a", "0"), ("b", "1"))]
+    try:
+        for engine in engines:
+            engine.client.wait_ready(engine.process, engine.log)
+        yield engines[0], engines[1]
+    finally:
+        for engine in engines:
+            engine.stop()
+
+
+@pytest.fixture
+def engine(pair: tuple[Engine, Engine]) -> Iterator[Engine]:
+    """One server; as it was at the start, also afterwards."""
+    engine = pair[0]
+    yield engine
+    engine.client.order("POST", "resume")
+    engine.client.order("POST", "role", {"role": "Unified", "epoch": 0})
