@@ -11,11 +11,12 @@ from gearshift.api.v1alpha1 import InferenceServiceSpec
 from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind
 from gearshift.policy.plan import Capacity, Memory
 from gearshift.policy.snapshot import InFlight, Metrics, PodView, Reading, Signal, Snapshot
+from gearshift.policy.targets import role_targets
 
 NOW = 50_000.0
 LAYOUT_SETS = (("TP",), ("TP", "DP"), ("DP", "SP"), ("TP", "DP", "Shift"), ("SP", "Shift"))
 SCOPES = (None, Role.PREFILL, Role.DECODE)
-AGES = st.sampled_from([0.0, 1.0, 12.0, 29.0, 31.0, 100.0, 5000.0])
+AGES = st.sampled_from([5000.0, 100.0, 31.0, 29.0, 0.0])
 
 
 @st.composite
@@ -24,7 +25,7 @@ def role_entries(draw: st.DrawFn) -> list[dict[str, Any]]:
     names = draw(st.sampled_from([("Unified",), ("Prefill", "Decode"), ("Unified", "Prefill", "Decode")]))
     entries = []
     for name in names:
-        replicas = draw(st.integers(0, 4))
+        replicas = draw(st.sampled_from([2, 3, 1, 4, 3, 2, 2, 0]))
         entry: dict[str, Any] = {"name": name, "replicas": replicas}
         if draw(st.booleans()):
             entry["min"] = draw(st.integers(0, replicas))
@@ -47,9 +48,9 @@ def specs(draw: st.DrawFn, actuation: str | None = None, overrides: bool = True)
         "policy": {"actuation": actuation or draw(st.sampled_from(["Auto", "Approve", "Advisory"]))},
     }
     floors = sum(entry.get("min", min(1, entry["replicas"])) for entry in roles)
-    if draw(st.booleans()):
+    if draw(st.integers(0, 2)) == 2:
         body["replicas"] = draw(st.one_of(st.just(0), st.integers(floors, floors + 6)))
-    if overrides and draw(st.booleans()):
+    if overrides and draw(st.integers(0, 3)) == 3:
         order = draw(st.sampled_from([("layout", name) for name in layouts] + [("role", e["name"]) for e in roles]))
         until = draw(st.sampled_from(["1970-01-01T00:00:00Z", "2030-01-01T00:00:00Z"]))
         body["override"] = {order[0]: order[1], "until": until}
@@ -93,11 +94,26 @@ ANY_PODS = [view | view.flatmap(_troubled) for view in PODS]
 
 
 @st.composite
-def fleets(draw: st.DrawFn) -> tuple[PodView, ...]:
-    """Pods with distinct ordinals, in any order; most serve."""
+def any_fleets(draw: st.DrawFn) -> tuple[PodView, ...]:
+    """Pods with distinct ordinals, in any state and order, whatever the spec asks for."""
     ordinals = draw(st.lists(st.integers(0, 9), unique=True, max_size=7))
-    source = draw(st.sampled_from([PODS, ANY_PODS]))
-    return tuple(draw(source[ordinal]) for ordinal in ordinals)
+    return tuple(draw(ANY_PODS[ordinal]) for ordinal in ordinals)
+
+
+@st.composite
+def settled_fleets(draw: st.DrawFn, spec: InferenceServiceSpec) -> tuple[PodView, ...]:
+    """As many serving pods as the spec asks for, each in a role and layout of it; at times one is in trouble."""
+    roles = [role for role, count in role_targets(spec).items() for _ in range(count)][: len(PODS)]
+    swapped = draw(st.integers(0, len(roles)))
+    roles[:swapped] = draw(st.permutations(roles[:swapped]))
+    layouts = draw(st.lists(st.sampled_from(spec.parallelism.layouts), min_size=len(roles), max_size=len(roles)))
+    fleet = [
+        replace(draw(PODS[ordinal]), role=role, layout=layout)
+        for ordinal, (role, layout) in enumerate(zip(roles, layouts, strict=True))
+    ]
+    if fleet and draw(st.integers(0, 3)) == 3:
+        fleet[0] = draw(_troubled(fleet[0]))
+    return tuple(fleet)
 
 
 UNKNOWN = Reading(None, why="no series")
@@ -120,7 +136,9 @@ def metric_sets(unknown: bool = True) -> st.SearchStrategy[Metrics]:
     known = st.fixed_dictionaries({key: st.sampled_from(_readings(key[0])) for key in keys})
     if not unknown:
         return known.map(Metrics)
-    blind = st.sets(st.sampled_from(keys), max_size=2)
+    blind: st.SearchStrategy[set[tuple[Signal, Role | None]]] = st.just(set()) | st.sets(
+        st.sampled_from(keys), max_size=2
+    )
     return st.builds(lambda values, lost: Metrics({**values, **dict.fromkeys(lost, UNKNOWN)}), known, blind)
 
 
@@ -131,16 +149,20 @@ KEYS = [f"Layout:{layout}" for layout in Layout] + ["Role:Prefill", "Role:Decode
 CAPACITIES = [f"Service/{layout}" for layout in Layout] + ["Prefill/TP", "Decode/TP", "Decode/DP"]
 
 
+def _evidence_without(keys: set[str]) -> dict[str, float]:
+    return {key: NOW - 600 for key in KEYS if key not in keys}
+
+
 def memories() -> st.SearchStrategy[Memory]:
     """Any memory; evidence is mostly old enough."""
     stamps = AGES.map(lambda age: NOW - age)
     capacity = st.builds(Capacity, st.sampled_from([1.0, 50.0, 4000.0]), stamps)
     return st.builds(
         Memory,
-        started_at=stamps,
+        started_at=st.sampled_from([5000.0, 600.0, 40.0, 20.0]).map(lambda age: NOW - age),
         last_transition_at=st.none() | stamps,
         transition_at=st.dictionaries(st.sampled_from([f"s-{n}" for n in range(10)]), stamps, max_size=3),
-        evidence_since=st.sets(st.sampled_from(KEYS), min_size=3).map(lambda keys: dict.fromkeys(keys, NOW - 600)),
+        evidence_since=st.sets(st.sampled_from(KEYS), max_size=2).map(_evidence_without),
         capacity=st.dictionaries(st.sampled_from(CAPACITIES), capacity, max_size=3),
     )
 
@@ -152,8 +174,10 @@ def snapshots(
     readings: st.SearchStrategy[Metrics] | None = None,
 ) -> Snapshot:
     """Any moment of any service."""
-    fleet = draw(fleets())
-    moving = draw(st.integers(0, 4)) == 0 and fleet
+    spec = draw(service if service is not None else specs())
+    settled = draw(st.integers(0, 3)) > 0
+    fleet = draw(settled_fleets(spec) if settled else any_fleets())
+    moving = draw(st.integers(0, 9)) == 9 and fleet
     flights = (InFlight("t", fleet[0].name, TransitionKind.LAYOUT, "DP", NOW - 5),) if moving else ()
     return Snapshot(
         at=NOW,
@@ -161,11 +185,11 @@ def snapshots(
         name="s",
         uid="service",
         generation=1,
-        spec=draw(service if service is not None else specs()),
+        spec=spec,
         revision="new",
         pods=fleet,
         metrics=draw(readings if readings is not None else METRICS),
         in_flight=flights,
         approved=None,
-        hold=draw(st.integers(0, 4)) == 0,
+        hold=draw(st.integers(0, 9)) == 9,
     )
