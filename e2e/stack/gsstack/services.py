@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user does with an ``InferenceService`` by ``kubectl``: apply, wait, look, patch, delete."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from gearshift.api import names
+from gscluster.kubectl import Kubectl
+from gscluster.waiting import wait_for
+
+RESOURCE = f"{names.PLURAL}.{names.GROUP}"
+Status = dict[str, Any]
+
+
+class Service:
+    """An ``InferenceService`` by namespace and name."""
+
+    def __init__(self, kubectl: Kubectl, namespace: str, name: str) -> None:
+        self.kubectl = kubectl
+        self.namespace = namespace
+        self.name = name
+
+    def _words(self, verb: str, *words: str) -> list[str]:
+        return [verb, "--namespace", self.namespace, *words]
+
+    def get(self) -> dict[str, Any]:
+        """The object as the API server has it."""
+        found: dict[str, Any] = self.kubectl.json(*self._words("get", RESOURCE, self.name))
+        return found
+
+    def status(self) -> Status:
+        """Its status; empty before the operator has seen it."""
+        return dict(self.get().get("status", {}))
+
+    def patch(self, spec: dict[str, Any]) -> None:
+        """Merge ``spec`` into the spec."""
+        patch = json.dumps({"spec": spec})
+        self.kubectl(*self._words("patch", RESOURCE, self.name, "--type=merge", "--patch", patch))
+
+    def wait_ready(self, timeout_seconds: int) -> None:
+        """Return when condition Ready is True for the present generation."""
+        words = ["wait", f"{RESOURCE}/{self.name}", "--for=condition=Ready", f"--timeout={timeout_seconds}s"]
+        self.kubectl(*self._words(*words), timeout_seconds=timeout_seconds + 10)
+
+    def wait_for(self, condition: Callable[[Status], bool], what: str, timeout_seconds: float = 60) -> Status:
+        """Return the first status for which ``condition`` holds."""
+        last: list[Status] = [{}]
+
+        def holds() -> bool:
+            last[0] = self.status()
+            return condition(last[0])
+
+        wait_for(holds, f"{self.namespace}/{self.name}: {what}", timeout_seconds=timeout_seconds, interval_seconds=0.2)
+        return last[0]
+
+    def condition(self, kind: str) -> dict[str, Any]:
+        """One condition; empty when it is not set."""
+        return next((c for c in self.status().get("conditions", []) if c["type"] == kind), {})
+
+    def pods(self) -> list[dict[str, Any]]:
+        """Its engine pods as Kubernetes has them, by name."""
+        selector = f"{names.LABEL_SERVICE}={self.name},{names.LABEL_COMPONENT}={names.COMPONENT_ENGINE}"
+        found = self.kubectl.json(*self._words("get", "pods", "--selector", selector))["items"]
+        return sorted(found, key=lambda pod: str(pod["metadata"]["name"]))
+
+    def roles(self) -> dict[str, str]:
+        """Pod -> role, as status says."""
+        return {pod["name"]: pod["role"] for pod in self.status().get("pods", [])}
+
+    def layouts(self) -> dict[str, str]:
+        """Pod -> layout, as status says."""
+        return {pod["name"]: pod["layout"] for pod in self.status().get("pods", [])}
+
+    def url(self) -> str:
+        """Address of the router's Service, reachable from this machine while the cluster runs."""
+        found = self.kubectl.json(*self._words("get", "service", names.router_name(self.name)))
+        return f"http://{found['spec']['clusterIP']}:{found['spec']['ports'][0]['port']}"
+
+    def delete(self, timeout_seconds: int = 120) -> None:
+        """Delete it and return when the object and its pods are gone."""
+        words = ["delete", RESOURCE, self.name, "--cascade=foreground", f"--timeout={timeout_seconds}s"]
+        self.kubectl(*self._words(*words), timeout_seconds=timeout_seconds + 10)
