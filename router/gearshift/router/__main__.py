@@ -68,7 +68,8 @@ async def run(config: RouterConfig) -> None:
     await asyncio.wait((failed, stopped), return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()
     await router.stop(GRACE_SECONDS)
-    await failed if not stop.is_set() else failed.cancel()
+    if not stop.is_set():
+        failed.result()
 
 
 def main() -> int:
