@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every query of the policy, asked of a real Prometheus with the shipped configuration, answers the right number."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gearshift.policy.queries import Scope
+from gearshift.policy.snapshot import Reading, Signal
+from gscluster.waiting import wait_for
+from tests.functional.prometheus.harness import DEADLINE_SECONDS, SCRAPE_SECONDS, Exporter, Prometheus
+from tests.functional.prometheus.pages import Rank, page, pod
+from tools.prometheus.discover import targets
+
+pytestmark = pytest.mark.functional
+WINDOW = 6.0
+NOISE = Rank(1000, 1000, 1000, 1.0, 1e6, 1e6, (0, 0, 1e4), (0, 0, 1e4))
+TWO_RANKS = page(
+    Rank(3, 100, 5, 0.2, 100, 40, (10, 0, 0), (0, 0, 0)), Rank(1, 100, 7, 0.6, 60, 20, (0, 10, 0), (20, 0, 0))
+)
+ONE_RANK = page(Rank(2, 0, 1, 0.2, 40, 10, (0, 20, 0), (0, 20, 0)))
+IDLE = page(Rank())
+RESETTING = page(Rank(prompt_rate=50, loss=8))
+
+
+@pytest.fixture(scope="module")
+def exporters() -> Iterator[dict[str, Exporter]]:
+    """One an engine pod; the pod ``mute`` answers no scrape."""
+    found = {
+        "chat-0": Exporter(TWO_RANKS), "chat-1": Exporter(ONE_RANK), "idle-0": Exporter(IDLE), "mute-0": Exporter(None),
+        "reset-0": Exporter(RESETTING), "noise-0": Exporter(page(NOISE)),
+    }  # fmt: skip
+    yield found
+    for exporter in found.values():
+        exporter.close()
+
+
+@pytest.fixture(scope="module")
+def prometheus(exporters: dict[str, Exporter], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """It scrapes them, and a pod of the same name in another namespace."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    file: Path = folder / "targets.json"
+    pods = [pod(name, exporter.port, service=name.split("-", maxsplit=1)[0]) for name, exporter in exporters.items()]
+    pods.append(pod("chat-0", exporters["noise-0"].port, namespace="other"))
+    file.write_text(json.dumps(targets(pods)))
+    running = Prometheus(folder, file)
+    yield running
+    running.close()
+
+
+def scope(*pods: str) -> Scope:
+    """Pods of namespace prod."""
+    return Scope("prod", pods, WINDOW, SCRAPE_SECONDS)
+
+
+def settled(prometheus: Prometheus, asked: Scope, signal: Signal, value: float) -> dict[Signal, Reading]:
+    """Readings once ``signal`` is near ``value``: the window then holds nothing of the time before the first scrape."""
+    found: dict[Signal, Reading] = {}
+
+    def near() -> bool:
+        found.update(prometheus.read(asked))
+        return found[signal].value == pytest.approx(value, rel=0.03)
+
+    wait_for(near, f"{signal} to be {value}", timeout_seconds=DEADLINE_SECONDS)
+    return found
+
+
+EXPECTED = {
+    Signal.WAITING: 6.0,  # 3 + 1 and 2; deferred ones do not count
+    Signal.RUNNING: 13.0,
+    Signal.KV_USAGE: 0.4,  # fullest rank of each pod: 0.6 and 0.2
+    Signal.PROMPT_TOKENS: 200.0,
+    Signal.GENERATION_TOKENS: 70.0,
+    Signal.TTFT_P90: 0.5 + 0.5 * (36 - 10) / 30,  # 10 of 40 a second below 0.5 s, 30 up to 1 s
+    Signal.ITL_P90: 0.5 + 0.5 * (36 - 20) / 20,
+}
+
+
+def test_every_signal_of_two_pods(prometheus: Prometheus) -> None:
+    """Ranks and pods are added up; other pods, services and namespaces are not."""
+    readings = settled(prometheus, scope("chat-0", "chat-1"), Signal.GENERATION_TOKENS, 70)
+    values = {signal: reading.value for signal, reading in readings.items()}
+    assert values == pytest.approx(EXPECTED, rel=0.05)
+
+
+def test_an_idle_pod_is_known_to_be_idle(prometheus: Prometheus) -> None:
+    """Zero where zero is known; its latencies are quiet, not missing."""
+    readings = settled(prometheus, scope("idle-0"), Signal.PROMPT_TOKENS, 0)
+    latencies = {Signal.TTFT_P90, Signal.ITL_P90}
+    assert {readings[signal].value for signal in set(Signal) - latencies} == {0.0}
+    assert all(readings[signal].quiet for signal in latencies)
+
+
+def test_a_pod_that_is_not_scraped_makes_two_unknown(prometheus: Prometheus) -> None:
+    """Half of the pods say nothing of the whole."""
+    settled(prometheus, scope("chat-0"), Signal.WAITING, 4)
+    readings = prometheus.read(scope("chat-0", "mute-0"))
+    assert {reading.value for reading in readings.values()} == {None}
+    assert {reading.why for reading in readings.values()} == {"no series: too few pods report"}
+    assert not any(reading.quiet for reading in readings.values())
+
+
+def test_most_pods_stand_for_all(prometheus: Prometheus) -> None:
+    """Four of five report; the fifth counts as their mean."""
+    four = ("chat-0", "chat-1", "idle-0", "reset-0")
+    readings = settled(prometheus, scope(*four, "mute-0"), Signal.WAITING, 6 * 5 / 4)
+    assert readings[Signal.KV_USAGE].value == pytest.approx(0.2)
+
+
+def test_a_counter_that_begins_anew_does_not_go_backwards(prometheus: Prometheus) -> None:
+    """An engine restarts at second 8: the rate is never negative, and right again afterwards."""
+    settled(prometheus, scope("reset-0"), Signal.PROMPT_TOKENS, 50)
+    query = 'vllm:prompt_tokens_total{namespace="prod",pod="reset-0"}'
+    again = f"resets({query}[1m]) > 0"
+    wait_for(lambda: bool(prometheus.labels(again)), "the counter to begin anew", timeout_seconds=DEADLINE_SECONDS)
+    value = prometheus.read(scope("reset-0"))[Signal.PROMPT_TOKENS].value
+    assert value is not None
+    assert 0 <= value <= 51
+    settled(prometheus, scope("reset-0"), Signal.PROMPT_TOKENS, 50)
+
+
+def test_a_pod_that_stops_answering_becomes_unknown(prometheus: Prometheus, exporters: dict[str, Exporter]) -> None:
+    """As soon as its last samples have left the window, not five minutes later."""
+    settled(prometheus, scope("noise-0"), Signal.WAITING, 1000)
+    exporters["noise-0"].page = None
+
+    def gone() -> bool:
+        return all(reading.value is None for reading in prometheus.read(scope("noise-0")).values())
+
+    wait_for(gone, "noise-0 to be unknown", timeout_seconds=WINDOW + 5)
+    assert prometheus.labels('up{pod="noise-0"} == 0')
+
+
+def test_series_carry_what_never_changes(prometheus: Prometheus) -> None:
+    """Neither role nor layout; and nothing that nobody reads."""
+    settled(prometheus, scope("chat-0"), Signal.WAITING, 4)
+    labels = prometheus.labels('vllm:num_requests_running{namespace="prod",pod="chat-0",engine="0"}')
+    assert len(labels) == 1
+    assert labels[0].pop("instance").startswith("127.0.0.1:")
+    assert labels[0] == {
+        "__name__": "vllm:num_requests_running", "job": "gearshift-engine", "component": "engine", "engine": "0",
+        "model_name": "m", "namespace": "prod", "node": "node-1", "pod": "chat-0", "service": "chat",
+    }  # fmt: skip
+    assert prometheus.labels('{__name__=~".+_created"}') == []
+
+
+def test_a_query_that_prometheus_refuses_is_unknown(prometheus: Prometheus) -> None:
+    """Its words are kept."""
+    answer = prometheus.ask("sum(")
+    assert answer["status"] == "error"
