@@ -21,11 +21,14 @@ class Switching:
 
     def __init__(self) -> None:
         self.closed = False
-        self.intruders = 0
+        self.active = 0
+        self.intruders = 0  # requests that were there, or came, while it was switched
 
     async def __call__(self, _request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
         self.intruders += self.closed
-        await asyncio.sleep(0.001)
+        self.active += 1
+        await asyncio.sleep(0.002)
+        self.active -= 1
         kept = {"remote_host": "h"} if body.get("kv_transfer_params", {}).get("do_remote_decode") else None
         return web.json_response({"choices": [], "kv_transfer_params": kept})
 
@@ -35,6 +38,7 @@ async def switch(pod: FakePod, engine: Switching, role: Role) -> None:
     pod.say(admitting=False, phase=PodPhase.DRAINING)
     await until(lambda: pod.acknowledged(0))
     engine.closed = True
+    engine.intruders += engine.active
     await asyncio.sleep(0.002)
     engine.closed = False
     pod.say(admitting=True, phase=PodPhase.SERVING, role=role)
