@@ -21,7 +21,9 @@ log = logging.getLogger(__name__)
 FRESH_SECONDS: Final = 60.0
 REFUSED_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 15.0
-"""Pause between questions to an API server that did not answer."""
+"""How long an API server that did not answer is not asked about tokens that it confirmed before."""
+UNKNOWN_RETRY_SECONDS: Final = 1.0
+"""The same for all other tokens."""
 REMEMBERED: Final = 512
 
 
@@ -47,7 +49,7 @@ class Authenticator:
         self._review = review
         self._clock = clock
         self._known: OrderedDict[str, _Remembered] = OrderedDict()
-        self._ask_after = 0.0
+        self._failed_at = 0.0  # when the API server last did not answer
         self._asking: set[str] = set()
 
     async def account(self, token: str) -> Review:
@@ -61,9 +63,9 @@ class Authenticator:
         now = self._clock()
         if known is not None and now < known.fresh_until:
             return known.review
-        if known is not None and known.vouches(now) and key in self._asking:
-            return known.review
-        if now < self._ask_after:
+        vouched = known is not None and known.vouches(now)
+        pause = RETRY_SECONDS if vouched else UNKNOWN_RETRY_SECONDS
+        if (vouched and key in self._asking) or now < self._failed_at + pause:
             return self._fall_back(known, now, "it did not answer just now")
         return await self._ask(key, token, known)
 
@@ -72,10 +74,9 @@ class Authenticator:
         try:
             review = await self._review(token)
         except KubeError as error:
-            now = self._clock()
-            self._ask_after = now + RETRY_SECONDS
+            self._failed_at = self._clock()
             log.warning("%s", error)
-            return self._fall_back(known, now, str(error))
+            return self._fall_back(known, self._failed_at, str(error))
         finally:
             self._asking.discard(key)
         self._remember(key, token, review)

@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 
 from gearshift.api.engine import EngineState
 from gearshift.api.host import ProcessStatus, SignalRequest
+from gearshift.api.vocabulary import Layout
 from gearshift.sidecar.backoff import Backoff
 from gearshift.sidecar.engine_client import EngineCallError, EngineClient
 from gearshift.sidecar.engines import EnginePlan
@@ -59,6 +60,7 @@ class Keeper:
         self.plan = plan
         self.client = client
         self.up = asyncio.Event()
+        self.served: frozenset[Layout] = frozenset(plan.layouts)  # those of the plan that the engine says it can serve
         self._host = host
         self._watch = watch
         self._timings = timings
@@ -150,16 +152,23 @@ class Keeper:
         """Wait for the first answer, however long the start takes; its process is watched meanwhile."""
         while True:
             try:
-                await self.client.state()
+                state = await self.client.state()
                 break
             except EngineCallError as error:
                 log.debug("%s", error)
             await asyncio.sleep(self._timings.start_poll)
+        self._note_layouts(state)
         try:
             await listener.prepare(self.plan)
         except EngineCallError as error:
             return f"could not be made ready: {error}"
         return None
+
+    def _note_layouts(self, state: EngineState) -> None:
+        self.served = frozenset(self.plan.layouts).intersection(state.layouts)
+        unserved = [layout.value for layout in self.plan.layouts if layout not in self.served]
+        if unserved:
+            log.warning("engine %s cannot serve %s", self.plan.name, ", ".join(unserved))
 
     async def _follow(self, listener: Listener) -> str:
         """Report the engine's state until it hangs; a state without all ranks is no answer."""

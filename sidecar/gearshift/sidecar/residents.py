@@ -54,5 +54,5 @@ class Residents:
             layout
             for plan in self.engines.plans
             for layout in plan.layouts
-            if layout is present or self._keepers[plan.name].up.is_set()
+            if layout is present or (self._keepers[plan.name].up.is_set() and layout in self._keepers[plan.name].served)
         ]

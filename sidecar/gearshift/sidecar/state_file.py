@@ -2,7 +2,6 @@
 """The record of a pod on disk, replaced as a whole on each change: a restarted sidecar never reads half of one."""
 
 import logging
-import os
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -15,14 +14,14 @@ log = logging.getLogger(__name__)
 def write_record(path: Path, record: Record) -> None:
     """Replace the state file by this record.
 
+    It outlives the process, not a crash of the node, which no engine of the pod would outlive either: so nothing waits
+    for the disk here, which would stop the event loop.
+
     Raises:
         OSError: the directory cannot be written.
     """
     draft = path.with_name(f"{path.name}.new")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(record.model_dump_json(by_alias=True))
-        file.flush()
-        os.fsync(file.fileno())
+    draft.write_text(record.model_dump_json(by_alias=True), encoding="utf-8")
     draft.replace(path)
 
 

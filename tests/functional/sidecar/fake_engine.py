@@ -24,6 +24,7 @@ class Conduct:
     running: int = 0
     waiting: int = 0
     dies_at_start: bool = False
+    unserved: set[Layout] = field(default_factory=set)
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -44,7 +45,7 @@ class FakeEngine:
     def state(self) -> EngineState:
         return EngineState(
             layout=self.layout,
-            layouts=self.layouts,
+            layouts=[layout for layout in self.layouts if layout not in self.conduct.unserved],
             role=self.role,
             epoch=self.epoch,
             paused=self.paused,

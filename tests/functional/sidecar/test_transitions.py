@@ -100,3 +100,12 @@ async def test_a_late_router_does_not_keep_a_proven_pod_closed(world: World, sta
     assert status.proof is not None
     assert status.proof.routers == 1
     assert status.seconds_by_phase["Publishing"] >= world.settings.timings.confirm
+
+
+async def test_a_layout_that_the_engine_cannot_serve_is_not_offered(make_world: MakeWorld) -> None:
+    world = make_world()
+    world.conduct().unserved.add(Layout.DP)
+    await world.start()
+    assert (await world.state()).layouts == ["TP", "SP"]
+    status, body = await world.order("DP")
+    assert (status, body["reason"]) == (422, "NotCapable")

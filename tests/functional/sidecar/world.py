@@ -22,13 +22,13 @@ from tests.functional.sidecar.fake_engine import Conduct, FakeEngine
 from tests.functional.sidecar.fake_host import FakeHost
 from tests.functional.sidecar.fake_kube import OPERATOR, ROUTER, FakeKube, token_of
 
-DEADLINE_SECONDS = 10.0
+DEADLINE_SECONDS = 30.0
 TIMINGS = Timings(
     engine_poll=0.01,
     idle_poll=0.02,
     start_poll=0.01,
     drain_poll=0.005,
-    engine_call=2.0,
+    engine_call=5.0,
     switch=5.0,
     probe=5.0,
     confirm=0.2,

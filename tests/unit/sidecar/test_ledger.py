@@ -4,7 +4,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gearshift.api import reasons
@@ -184,6 +184,7 @@ def test_a_pod_does_not_serve_before_the_order_in_flight_is_resolved(
 
 
 @given(st.data())
+@settings(deadline=None)
 def test_walks_keep_the_promises_of_a_pod(data: st.DataObject) -> None:
     record = new_record("u", Role.PREFILL, Layout.TP, 1000.0)
     now = 1000.0
