@@ -54,6 +54,7 @@ def pod_config(owner: Owner, installation: Installation, role: Role, layout: Lay
         sequence_parallel_size=spec.parallelism.sequence_parallel_size,
         shift_threshold_tokens=spec.parallelism.shift_threshold_tokens,
         engine_args=spec.engine.args,
+        engine_env={each.name: each.value for each in spec.engine.env if each.value is not None},
         drain_timeout=Duration(spec.policy.drain_timeout),
         operator_account=installation.operator_account,
         router_account=meta.account(owner.namespace, router),
