@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests of the demo and of the tests: services on the Simulated engine and on vLLM's CPU build, and their volumes."""
+"""Manifests of the demo and of the tests: services on the Simulated engine and on vLLM's CPU build, and volumes."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def namespace(name: str, *, restricted: bool = True) -> Manifest:
 
 
 def folder_volume(name: str, namespace: str, folder: Path) -> list[Manifest]:
-    """A folder of the machine as a claim that pods mount read-only: a restricted namespace allows no hostPath volume."""
+    """A folder of the machine as a claim that pods mount read-only: a restricted namespace allows no hostPath."""
     size = {"storage": "10Gi"}
     volume_name = f"{namespace}-{name}"
     volume = {
