@@ -20,8 +20,8 @@ def repair(snapshot: Snapshot, fleet: Fleet) -> tuple[Action, ...]:
     | failed | delete |
     | live and young failed pods below the target | create at the lowest free ordinal, in the role that lacks most |
     """
-    young = [pod for pod in fleet.broken if _young(pod, snapshot.at)]
-    deletes = [_removal(pod) for pod in fleet.pods if _ended(pod) and pod not in young]
+    young = {pod.name for pod in fleet.broken if _young(pod, snapshot.at)}
+    deletes = [_removal(pod) for pod in fleet.pods if _ended(pod) and pod.name not in young]
     return (*deletes, *_creations(snapshot, fleet, len(young)))
 
 

@@ -20,25 +20,28 @@ def scale_down(snapshot: Snapshot, fleet: Fleet) -> tuple[DeletePod, ...]:
     """
     targets = role_targets(snapshot.spec)
     excess = len(fleet.live) - sum(targets.values())
-    counts = dict(fleet.roles)
+    queues = _queues(fleet) if excess > 0 else {}
+    above = {role: fleet.roles[role] - targets.get(role, 0) for role in queues}
     chosen: list[PodView] = []
-    candidates = [pod for pod in fleet.live if pod.name not in fleet.moving]
-    while len(chosen) < excess and candidates:
-        pod = _choose(candidates, targets, counts)
-        if pod.ready and chosen:
+    while len(chosen) < excess and any(queues.values()):
+        role = min((role for role in queues if queues[role]), key=lambda role: (-above[role], _rank(queues[role][-1])))
+        if queues[role][-1].ready and chosen:
             break
-        chosen.append(pod)
-        candidates.remove(pod)
-        counts[pod.role] -= 1
-        if pod.ready:
+        chosen.append(queues[role].pop())
+        above[role] -= 1
+        if chosen[-1].ready:
             break
     return tuple(DeletePod(pod.name, pod.uid, reasons.SCALE_DOWN) for pod in chosen)
 
 
-def _choose(candidates: list[PodView], targets: dict[Role, int], counts: dict[Role, int]) -> PodView:
-    return min(
-        candidates,
-        key=lambda pod: (
-            targets.get(pod.role, 0) - counts[pod.role], pod.ready, pod.running + pod.waiting, -pod.ordinal,
-        ),
-    )  # fmt: skip
+def _queues(fleet: Fleet) -> dict[Role, list[PodView]]:
+    """Pods of each role that may go, the next one last."""
+    queues: dict[Role, list[PodView]] = {}
+    for pod in sorted(fleet.live, key=_rank, reverse=True):
+        if pod.name not in fleet.moving:
+            queues.setdefault(pod.role, []).append(pod)
+    return queues
+
+
+def _rank(pod: PodView) -> tuple[bool, int, int]:
+    return (pod.ready, pod.running + pod.waiting, -pod.ordinal)
