@@ -23,7 +23,7 @@ COMPONENT_OPERATOR: Final = "operator"
 
 # Annotations that a human sets on an InferenceService.
 ANNOTATION_APPROVE: Final = f"{GROUP}/approve"  # value: id of the plan to carry out (policy.actuation: Approve)
-ANNOTATION_HOLD: Final = f"{GROUP}/hold"  # any value but "false": no layout, role or scale decision acts
+ANNOTATION_HOLD: Final = f"{GROUP}/hold"  # any value but "false": no healthy pod is taken out of service
 
 # Field managers of server-side apply.
 FIELD_MANAGER: Final = "gearshift-operator"
