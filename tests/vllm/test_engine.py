@@ -29,9 +29,9 @@ def test_the_tiny_model_says_something_varied(engine: Engine) -> None:
 
 def test_pausing_in_the_middle_of_an_answer_changes_no_token(engine: Engine) -> None:
     client = engine.client
-    reference = client.tokens(prompt(3), 700)
+    reference = client.tokens(prompt(3), 300)
     with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(client.tokens, prompt(3), 700)
+        answer = pool.submit(client.tokens, prompt(3), 300)
         until(lambda: client.state()["running"] == 1)
         assert client.order("POST", "pause", {})["paused"] is True
         made = client.metric("vllm:generation_tokens_total")
@@ -67,9 +67,9 @@ def test_the_token_budget_of_a_role_bounds_the_steps(engine: Engine) -> None:
             return seen - {0.0}
 
     assert len(fillings_during_prefill(5)) <= 1
-    state = client.order("POST", "role", {"role": "Prefill", "epoch": 3, "knobs": {"maxNumBatchedTokens": 8}})
-    assert (state["role"], state["epoch"], state["knobs"]["maxNumBatchedTokens"]) == ("Prefill", 3, 8)
-    assert len(fillings_during_prefill(6)) >= 4
+    state = client.order("POST", "role", {"role": "Prefill", "epoch": 3, "knobs": {"maxNumBatchedTokens": 1}})
+    assert (state["role"], state["epoch"], state["knobs"]["maxNumBatchedTokens"]) == ("Prefill", 3, 1)
+    assert len(fillings_during_prefill(6)) >= 2
 
 
 def test_the_batch_limit_of_a_role_holds_requests_back(engine: Engine) -> None:
