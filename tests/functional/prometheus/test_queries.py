@@ -44,6 +44,7 @@ def prometheus(exporters: dict[str, Exporter], tmp_path_factory: pytest.TempPath
     file: Path = folder / "targets.json"
     pods = [pod(name, exporter.port, service=name.split("-", maxsplit=1)[0]) for name, exporter in exporters.items()]
     pods.append(pod("chat-0", exporters["noise-0"].port, namespace="other"))
+    pods.append(pod("chat-1", exporters["idle-0"].port, port_name="engine-1"))  # paused, beside the one that serves
     file.write_text(json.dumps(targets(pods)))
     running = Prometheus(folder, file)
     yield running
@@ -79,8 +80,9 @@ EXPECTED = {
 
 
 def test_every_signal_of_two_pods(prometheus: Prometheus) -> None:
-    """Ranks and pods are added up; other pods, services and namespaces are not."""
+    """Ranks, resident engines and pods are added up; other pods, services and namespaces are not."""
     readings = settled(prometheus, scope("chat-0", "chat-1"), Signal.GENERATION_TOKENS, 70)
+    assert len(prometheus.labels('up{pod="chat-1"} == 1')) == 2
     values = {signal: reading.value for signal, reading in readings.items()}
     assert values == pytest.approx(EXPECTED, rel=0.05)
 

@@ -11,7 +11,7 @@ from gearshift.api import names
 from gearshift.api.podconfig import PodConfig
 from gearshift.api.v1alpha1 import InferenceServiceSpec
 from gearshift.api.v1alpha1.spec import EnvVar
-from gearshift.api.vocabulary import Device, EngineKind
+from gearshift.api.vocabulary import Device, EngineKind, Layout
 from gearshift.operator.errors import ChildRefused
 from gearshift.operator.manifests import meta, security
 from gearshift.operator.manifests.meta import Installation, Manifest
@@ -70,7 +70,7 @@ def engine(spec: InferenceServiceSpec, installation: Installation) -> Manifest:
         "image": engine_image(spec, installation),
         "imagePullPolicy": installation.image_pull_policy,
         "command": ["python3", "-m", "gearshift.engine.host", "--grace-seconds", str(grace)],
-        "ports": [meta.container_port("engine", names.PORT_ENGINE)],
+        "ports": _engine_ports(spec),
         "env": [
             *(variable for variable in own if variable["name"] not in asked),
             meta.env_field("POD_IP", "status.podIP"),
@@ -90,6 +90,16 @@ def engine(spec: InferenceServiceSpec, installation: Installation) -> Manifest:
     if model_claim(spec) is not None:
         container["volumeMounts"].append({"name": MODEL_VOLUME, "mountPath": MODEL_DIR, "readOnly": True})
     return container
+
+
+def _engine_ports(spec: InferenceServiceSpec) -> list[Manifest]:
+    """One a resident engine, so that Prometheus finds each: the Simulated engine is one, vLLM one a layout family."""
+    simulated = spec.engine.kind is EngineKind.SIMULATED
+    residents = 1 if simulated else len({layout is Layout.DP for layout in spec.parallelism.layouts})
+    return [
+        meta.container_port(f"engine-{index}" if index else "engine", names.PORT_ENGINE + index)
+        for index in range(residents)
+    ]
 
 
 def sidecar(config: PodConfig, installation: Installation) -> Manifest:
