@@ -18,6 +18,7 @@ PLUGIN: Final = "gearshift"
 NIXL_PORT_STRIDE: Final = 16
 DEFAULT_GPU_MEMORY_UTILIZATION: Final = 0.9
 DEFAULT_CPU_KV_GIB: Final = 1
+QUIET: Final = "--disable-uvicorn-access-log"  # the sidecar asks for the load ten times a second
 _MEMORY_OPTION: Final = "--gpu-memory-utilization"
 _RESERVED: Final = (
     "--model",
@@ -116,7 +117,7 @@ def _launch_vllm(context: LaunchContext, parallelism: Mapping[str, object]) -> L
         "--kv-transfer-config": _kv_transfer(config),
     }
     _refuse_reserved(extra)
-    argv = [_python(config), "-m", "vllm.entrypoints.openai.api_server", *_flatten(options), *extra]
+    argv = [_python(config), "-m", "vllm.entrypoints.openai.api_server", *_flatten(options), QUIET, *extra]
     return Launch(tuple(argv), _vllm_env(context))
 
 
