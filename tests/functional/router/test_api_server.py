@@ -2,8 +2,10 @@
 """Endpoints from a real API server: certificates, lists, watches, deletion, and its absence."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,16 +32,27 @@ def cluster() -> Iterator[FastCluster]:
         yield running
 
 
+def sockets() -> set[str]:
+    """Sockets that this process holds."""
+    links = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            links.add(str(descriptor.readlink()))
+    return {link for link in links if link.startswith("socket:")}
+
+
 @pytest_asyncio.fixture
 async def published(cluster: FastCluster) -> AsyncIterator[list[Sequence[Endpoint]]]:
-    """What the source publishes."""
+    """What the source publishes; it must leave no connection behind."""
     lists: list[Sequence[Endpoint]] = []
+    before = sockets()
     task = asyncio.create_task(
         KubeEndpoints(CONFIG, find_access({"KUBECONFIG": str(cluster.kubeconfig)})).run(lists.append)
     )
     yield lists
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+    await until(lambda: sockets() <= before)  # TLS connections close in a moment, not at once
 
 
 def kubectl(cluster: FastCluster, *arguments: str) -> Any:
