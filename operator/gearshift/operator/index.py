@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the operator knows of the cluster, fed by watches, by full listings and by the answers to its own writes.
 
-An older version of an object never replaces a newer one, and a deletion takes only the object of its own uid, so the
-order in which the three sources speak does not matter.
+An older version of an object never replaces a newer one, a deletion takes only the object of its own uid, and a uid
+that is gone never comes back: the order in which the three sources speak does not matter.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 from gearshift.api import names
 from gearshift.operator.records import NodeRecord, PodRecord, node_record, pod_record, version_of
 
 Json = dict[str, Any]
-Key = tuple[str, str]  # namespace, name of an InferenceService
+Key = tuple[str, str]  # kind, name
+_TOMBSTONES: Final = 20_000  # far more objects than can be deleted while the answer to one write is on its way
 
 
 class Index:
@@ -25,11 +26,14 @@ class Index:
         self.pods: dict[str, dict[str, PodRecord]] = defaultdict(dict)  # by uid of the service, then name
         self.nodes: dict[str, NodeRecord] = {}
         self.children: dict[str, dict[Key, Json]] = defaultdict(dict)  # by uid of the service, then kind and name
+        self._gone: dict[str, None] = {}  # uids of deleted objects, oldest first
 
     def put_service(self, body: Json) -> None:
         """An InferenceService as it is now."""
         uid = body["metadata"]["uid"]
         known = self.services.get(uid)
+        if uid in self._gone:
+            return
         if known is None or version_of(known) < version_of(body):
             self.services[uid] = _slim(body)
             self._wake(uid)
@@ -37,13 +41,14 @@ class Index:
     def drop_service(self, body: Json) -> None:
         """An InferenceService that is gone."""
         uid = body["metadata"]["uid"]
+        self._bury(uid)
         if self.services.pop(uid, None) is not None:
             self._wake(uid)
 
     def put_pod(self, body: Json) -> None:
         """A pod as it is now; pods of others are not kept."""
         record = pod_record(body)
-        if record is None:
+        if record is None or record.uid in self._gone:
             return
         pods = self.pods[record.service_uid]
         known = pods.get(record.name)
@@ -53,6 +58,7 @@ class Index:
 
     def drop_pod(self, service_uid: str, name: str, uid: str) -> None:
         """A pod that is gone."""
+        self._bury(uid)
         pods = self.pods.get(service_uid, {})
         if name in pods and pods[name].uid == uid:
             del pods[name]
@@ -73,7 +79,7 @@ class Index:
     def put_child(self, body: Json) -> None:
         """A child as it is now."""
         uid = _service_uid(body)
-        if uid is None:
+        if uid is None or body["metadata"]["uid"] in self._gone:
             return
         key = (body["kind"], body["metadata"]["name"])
         known = self.children[uid].get(key)
@@ -84,6 +90,7 @@ class Index:
     def drop_child(self, body: Json) -> None:
         """A child that is gone."""
         uid = _service_uid(body)
+        self._bury(body["metadata"]["uid"])
         key = (body["kind"], body["metadata"]["name"])
         known = self.children.get(uid or "", {}).get(key)
         if uid is not None and known is not None and known["metadata"]["uid"] == body["metadata"]["uid"]:
@@ -120,6 +127,11 @@ class Index:
         """Drop nodes that a full listing did not show."""
         for name in set(self.nodes) - present:
             self.drop_node(name)
+
+    def _bury(self, uid: str) -> None:
+        self._gone[uid] = None
+        if len(self._gone) > _TOMBSTONES:
+            del self._gone[next(iter(self._gone))]
 
     def _wake_users(self, node: str) -> None:
         for uid, pods in self.pods.items():

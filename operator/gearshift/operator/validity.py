@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import ValidationError
 
 _NAME: Final = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
-_LONGEST: Final = 54  # names of children add up to nine characters and may have 63
+_LONGEST: Final = 50  # names of children add up to twelve characters and may have 63
 
 
 def name_problem(name: str) -> str | None:

@@ -10,6 +10,7 @@ import pytest
 
 from gscluster.audit import AuditLog
 from gscluster.fast import FastCluster
+from tests.functional.operator.test_transitions import LAYOUTS, history, ordered
 from tests.functional.operator.world import OWN_NAMESPACE, Operator, Space, operator, until
 
 pytestmark = pytest.mark.functional
@@ -78,3 +79,21 @@ def test_bad_settings_name_flag_and_value(cluster: FastCluster, tmp_path: Path) 
     one = Operator(cluster, tmp_path, "bad", prometheus_url="ftp://x").start()
     assert one.process.wait(timeout=20) == 2
     assert "--prometheus-url (GEARSHIFT_OPERATOR_PROMETHEUS_URL) 'ftp://x'" in one.log
+
+
+def test_an_operator_that_dies_in_the_middle_leaves_the_outcome_to_the_next(
+    cluster: FastCluster, space: Space, tmp_path: Path
+) -> None:
+    with operator(cluster, tmp_path, "first") as first:
+        space.apply(**LAYOUTS)
+        (sidecar,) = space.serve(1).values()
+        sidecar.hold.set()
+        space.apply(**ordered("DP"))
+        until(lambda: space.is_true("Shifting"), "the transition to run", 40)
+        first.stop(signal.SIGKILL)
+    sidecar.hold.clear()
+    with operator(cluster, tmp_path, "second"):
+        (record,) = until(lambda: history(space), "the next leader to tell the outcome", 40)
+        assert record["result"] == "Committed"
+        until(lambda: not space.is_true("Shifting"), "Shifting to end")
+    assert [order.id for order in sidecar.orders] == [record["id"]]

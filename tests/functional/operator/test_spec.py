@@ -47,13 +47,6 @@ def test_a_bad_template_is_named_and_nothing_that_serves_is_touched(space: Space
     assert uids(space) == before
 
 
-def test_a_name_that_children_can_not_have_is_refused(space: Space) -> None:
-    name = "a" * 60
-    space.apply(name)
-    until(lambda: space.condition("SpecValid", name).get("status") == "False", "SpecValid to be False")
-    assert "has 60 characters" in space.condition("SpecValid", name)["message"]
-
-
 def test_a_changed_template_rolls_pods_one_by_one(space: Space) -> None:
     space.apply(**TWO)
     space.serve(2)

@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transitions: ordered with epoch and fencing token, followed to their end, told in status and events."""
 
-import signal
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gscluster.fast import FastCluster
-from tests.functional.operator.world import Operator, Space, operator, until
+from tests.functional.operator.world import Operator, Space, until
 
-pytestmark = pytest.mark.functional
+pytestmark = [pytest.mark.functional, pytest.mark.usefixtures("leader")]
 
 LAYOUTS = {"parallelism": {"layouts": ["TP", "DP"]}, "policy": {"window": "5s", "dwell": "1s", "cooldown": "1s"}}
 
@@ -37,7 +34,6 @@ def events(space: Space) -> list[str]:
     return [event["reason"] for event in space.items("events.v1.events.k8s.io")]
 
 
-@pytest.mark.usefixtures("leader")
 def test_an_ordered_layout_is_carried_out_with_proof(space: Space, leader: Operator) -> None:
     space.apply(**LAYOUTS)
     (sidecar,) = space.serve(1).values()
@@ -61,7 +57,6 @@ def test_an_ordered_layout_is_carried_out_with_proof(space: Space, leader: Opera
     assert f'gearshift_operator_transitions_total{{from="TP",{labels}}} 1.0' in leader.metrics()
 
 
-@pytest.mark.usefixtures("leader")
 def test_a_transition_that_rolls_back_is_told_and_tried_again_under_another_id(space: Space) -> None:
     space.apply(**LAYOUTS)
     (sidecar,) = space.serve(1).values()
@@ -76,25 +71,6 @@ def test_a_transition_that_rolls_back_is_told_and_tried_again_under_another_id(s
     assert "TransitionRolledBack" in events(space)
 
 
-def test_an_operator_that_dies_in_the_middle_leaves_the_outcome_to_the_next(
-    cluster: FastCluster, space: Space, tmp_path: Path
-) -> None:
-    with operator(cluster, tmp_path, "first", lease_name="gearshift-operator") as first:
-        space.apply(**LAYOUTS)
-        (sidecar,) = space.serve(1).values()
-        sidecar.hold.set()
-        space.apply(**ordered("DP"))
-        until(lambda: space.is_true("Shifting"), "the transition to run", 40)
-        first.stop(signal.SIGKILL)
-    sidecar.hold.clear()
-    with operator(cluster, tmp_path, "second"):
-        (record,) = until(lambda: history(space), "the next leader to tell the outcome", 40)
-        assert record["result"] == "Committed"
-        until(lambda: not space.is_true("Shifting"), "Shifting to end")
-    assert [order.id for order in sidecar.orders] == [record["id"]]
-
-
-@pytest.mark.usefixtures("leader")
 def test_a_pod_that_goes_away_during_its_transition_is_told_as_lost(space: Space) -> None:
     space.apply(**LAYOUTS)
     (sidecar,) = space.serve(1).values()

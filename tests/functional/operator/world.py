@@ -223,12 +223,14 @@ class Kubelet:
         return sorted(found, key=lambda pod: str(pod["metadata"]["name"]))
 
     def run_all(self, count: int, seconds: float = 20.0) -> dict[str, Sidecar]:
-        """Wait for ``count`` pods that are not being deleted and run those that do not run; sidecars by pod name."""
-        until(lambda: len(self._live()) == count, f"{count} pods", seconds)
-        for pod in self._live():
-            if pod["metadata"]["uid"] not in self.sidecars:
-                self.run(pod)
-        return {pod["metadata"]["name"]: self.sidecars[pod["metadata"]["uid"]] for pod in self._live()}
+        """Run pods as they come until ``count`` run and none is being deleted; sidecars by pod name."""
+        return dict(until(lambda: self._running(count), f"{count} pods", seconds))
+
+    def _running(self, count: int) -> dict[str, Sidecar] | None:
+        pods = self.pods()
+        if len(pods) != count or any("deletionTimestamp" in pod["metadata"] for pod in pods):
+            return None
+        return {pod["metadata"]["name"]: self.sidecars.get(pod["metadata"]["uid"]) or self.run(pod) for pod in pods}
 
     def run(self, pod: Json) -> Sidecar:
         """Run one pod."""
@@ -256,9 +258,6 @@ class Kubelet:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
         self._loop.close()
-
-    def _live(self) -> list[Json]:
-        return [pod for pod in self.pods() if "deletionTimestamp" not in pod["metadata"]]
 
     async def _serve(self, sidecar: Sidecar) -> None:
         app = web.Application()
@@ -318,8 +317,15 @@ class Space:
         return found["status"] == "True" and found["observedGeneration"] == body["metadata"]["generation"]
 
     def run_router(self, name: str = "chat") -> None:
-        """Report the router's Deployment as available, which no kubelet does here."""
+        """Make the router's Deployment available: by its pod where controllers make one, else by its status."""
         router = names.router_name(name)
+        if self.cluster.controllers:
+            selector = f"{names.LABEL_COMPONENT}={names.COMPONENT_ROUTER},{names.LABEL_SERVICE}={name}"
+            argv = ("get", "pods", "-n", self.name, "-l", selector)
+            pods = until(lambda: self.cluster.kubectl.json(*argv)["items"], "the router's pod")
+            for pod in pods:
+                self.kubelet.report(pod["metadata"]["name"], "127.0.0.1", "Running", ready=True)
+            return
         until(lambda: router in {body["metadata"]["name"] for body in self.items("deployments")}, "the router")
         self.cluster.kubectl(
             "patch", "deployment", router, "-n", self.name, "--subresource=status", "--type=merge",

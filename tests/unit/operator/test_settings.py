@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flags, environment variables, and errors that name both."""
+
+import pytest
+
+from gearshift.operator.errors import SettingsError
+from gearshift.operator.settings import parse
+
+
+def test_a_flag_wins_over_a_variable_and_a_variable_over_the_default() -> None:
+    environment = {"GEARSHIFT_OPERATOR_IMAGE": "from-variable:1", "GEARSHIFT_OPERATOR_TICK_SECONDS": "2"}
+    settings = parse(["--tick-seconds", "3"], environment)
+    assert (settings.image, settings.tick_seconds, settings.metrics_port) == ("from-variable:1", 3.0, 9403)
+
+
+def test_namespaces_are_a_list_with_commas() -> None:
+    assert parse(["--image", "x", "--namespaces", "a, b"], {}).namespaces == ("a", "b")
+    assert parse(["--image", "x"], {}).namespaces == ()
+
+
+def test_kubeconfig_falls_back_to_the_usual_variable() -> None:
+    assert parse(["--image", "x"], {"KUBECONFIG": "/k"}).kubeconfig == "/k"
+    assert parse(["--image", "x", "--kubeconfig", "/f"], {"KUBECONFIG": "/k"}).kubeconfig == "/f"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "--image (GEARSHIFT_OPERATOR_IMAGE): Field required"),
+        (["--image", "x", "--metrics-port", "70000"], "--metrics-port (GEARSHIFT_OPERATOR_METRICS_PORT) '70000'"),
+        (["--image", "x", "--tick-seconds", "nan"], "--tick-seconds (GEARSHIFT_OPERATOR_TICK_SECONDS) 'nan'"),
+        (["--image", "x", "--prometheus-url", "file:///etc"], "--prometheus-url"),
+        (["--image", "x", "--prometheus-url", "http://user:pw@host"], "--prometheus-url"),
+        (["--image", "x", "--namespaces", "a,B"], "'B' is not a namespace"),
+        (["--image", "x y"], "--image (GEARSHIFT_OPERATOR_IMAGE) 'x y'"),
+        (["--image", "x", "--log-level", "LOUD"], "--log-level (GEARSHIFT_OPERATOR_LOG_LEVEL) 'LOUD'"),
+    ],
+)
+def test_a_bad_value_is_named_with_its_flag(arguments: list[str], words: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse(arguments, {})
+    assert words in str(caught.value)
