@@ -12,6 +12,7 @@ import signal
 import socket
 import time
 import uuid
+from pathlib import Path
 from typing import Any
 
 import kopf
@@ -66,6 +67,7 @@ class App:
             Kube.connect(configuration, self.lease.check) as kube,
             Http.connect() as http,
         ):
+            _warn_without(Path(settings.token_file))
             _log.info("metrics on port %d, identity %s", port, self.identity)
             return await self._run(kube, http)
 
@@ -185,6 +187,11 @@ class App:
                 await self.lease.release(kube)
         except (KubeError, TimeoutError) as problem:
             _log.warning("the lease could not be given back: %r", problem)
+
+
+def _warn_without(token: Path) -> None:
+    if not token.is_file():
+        _log.warning("--token-file %s is not there: no sidecar will answer", token)
 
 
 def _exit_code(done: set[asyncio.Task[Any]]) -> int:

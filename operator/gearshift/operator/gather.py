@@ -43,6 +43,7 @@ class Gatherer:
         self._signals = Signals(prometheus)
         self._node_lost_seconds = node_lost_seconds
         self._heard: dict[str, PodState] = {}  # by uid of the pod
+        self._complained: set[str] = set()  # uids of pods whose refusal has been logged
 
     async def gather(
         self, service: InferenceService, previous: InferenceServiceStatus, at: float, started_at: float
@@ -80,6 +81,7 @@ class Gatherer:
         answers = await asyncio.gather(*(self._state(record) for record in asked))
         states = {record.uid: state for record, state in zip(asked, answers, strict=True) if state is not None}
         present = {record.uid for record in records}
+        self._complained &= present
         self._heard = {uid: state for uid, state in (self._heard | states).items() if uid in present}
         return states
 
@@ -87,7 +89,7 @@ class Gatherer:
         try:
             state = await self._sidecars.state(record.address)
         except SidecarError as problem:
-            _log.debug("pod %s/%s can't be asked: %s", record.namespace, record.name, problem)
+            self._complain(record, problem)
             return None
         if state.uid != record.uid:
             _log.debug(
@@ -95,6 +97,13 @@ class Gatherer:
             )
             return None
         return state
+
+    def _complain(self, record: PodRecord, problem: SidecarError) -> None:
+        """Silence is common while a pod starts or ends; a refusal is a fault of the set-up, told once a pod."""
+        level = logging.WARNING if problem.status and record.uid not in self._complained else logging.DEBUG
+        if problem.status:
+            self._complained.add(record.uid)
+        _log.log(level, "pod %s/%s can't be asked: %s", record.namespace, record.name, problem)
 
     def _views(
         self,

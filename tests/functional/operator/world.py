@@ -277,7 +277,7 @@ class Space:
         cluster.kubectl("create", "namespace", name)
         self.kubelet = Kubelet(cluster, name)
 
-    def apply(self, name: str = "chat", **spec: Any) -> None:
+    def apply(self, name: str = "chat", /, **spec: Any) -> None:
         """Apply an InferenceService of simulated pods; ``spec`` replaces fields of its spec."""
         whole = {"model": {"uri": "hf://org/llama"}, "engine": {"kind": "Simulated"}, **spec}
         self.cluster.kubectl.apply(

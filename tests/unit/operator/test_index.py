@@ -12,6 +12,10 @@ from gearshift.operator.manifests.pod import build_pod
 from tests.unit.operator.builders import INSTALLATION, owner
 
 
+def ignore(_: str) -> None:
+    """Nobody to wake."""
+
+
 def live_pod(uid: str = "pod-1", version: int = 10, **metadata: Any) -> dict[str, Any]:
     """A pod as the API server returns it."""
     body = build_pod(owner(), INSTALLATION, 0, Role.UNIFIED, Layout.TP)
@@ -20,14 +24,14 @@ def live_pod(uid: str = "pod-1", version: int = 10, **metadata: Any) -> dict[str
 
 
 def test_an_older_version_does_not_replace_a_newer_one() -> None:
-    index = Index([].append)
+    index = Index(ignore)
     index.put_pod(live_pod(version=11, deletionTimestamp="2026-01-01T00:00:09Z"))
     index.put_pod(live_pod(version=10))
     assert index.pods["uid-1"]["chat-0"].deleting
 
 
 def test_the_answer_to_a_deletion_does_not_bring_a_gone_pod_back() -> None:
-    index = Index([].append)
+    index = Index(ignore)
     index.put_pod(live_pod())
     index.drop_pod("uid-1", "chat-0", "pod-1")
     index.put_pod(live_pod(version=12, deletionTimestamp="2026-01-01T00:00:09Z"))
@@ -36,7 +40,7 @@ def test_the_answer_to_a_deletion_does_not_bring_a_gone_pod_back() -> None:
 
 def test_a_late_deletion_takes_only_its_own_uid() -> None:
     for order in itertools.permutations((0, 1)):
-        index = Index([].append)
+        index = Index(ignore)
         index.put_pod(live_pod("old"))
         steps = (lambda: index.put_pod(live_pod("new", 20)), lambda: index.drop_pod("uid-1", "chat-0", "old"))  # noqa: B023
         for number in order:
@@ -45,7 +49,7 @@ def test_a_late_deletion_takes_only_its_own_uid() -> None:
 
 
 def test_a_listing_drops_what_it_does_not_show_but_not_what_is_younger() -> None:
-    index = Index([].append)
+    index = Index(ignore)
     index.put_pod(live_pod("gone"))
     created = index.pods["uid-1"]["chat-0"].created_at
     index.keep_pods(set(), before=created)
@@ -70,6 +74,6 @@ def test_only_changes_wake_and_nodes_wake_those_who_use_them() -> None:
 
 @pytest.mark.parametrize("labels", [{}, {"gearshift.dev/service-uid": "uid-1"}])
 def test_pods_of_others_are_not_kept(labels: dict[str, str]) -> None:
-    index = Index([].append)
+    index = Index(ignore)
     index.put_pod({"metadata": {"name": "x-0", "namespace": "prod", "uid": "u", "labels": labels}, "spec": {}})
     assert not any(index.pods.values())

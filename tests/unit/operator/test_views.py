@@ -12,8 +12,8 @@ from gearshift.operator.views import node_lost, phase_of, pod_view
 
 RECORD = PodRecord(
     namespace="prod", name="chat-0", uid="pod-1", service_uid="uid-1", ordinal=0, revision="r", version=1,
-    created_at=100.0, role=Role.UNIFIED, layout=Layout.TP, layouts=(Layout.TP, Layout.DP), node="n1", address="10.0.0.1", ready=True,
-    ready_since=110.0,
+    created_at=100.0, role=Role.UNIFIED, layout=Layout.TP, layouts=(Layout.TP, Layout.DP), node="n1",
+    address="10.0.0.1", ready=True, ready_since=110.0,
 )  # fmt: skip
 STATE = PodState(
     pod="chat-0", uid="pod-1", sequence=1, epoch=4, phase=PodPhase.DRAINING, admitting=False, role=Role.DECODE,

@@ -14,6 +14,7 @@ from gearshift.policy.plan import CreatePod, Hold, Plan, Transit
 from gearshift.policy.snapshot import InFlight, Metrics, PodView, Reading, Signal, Snapshot
 from gearshift.policy.statusview import Report, describe, layout_column, refused, status
 
+NO_METRICS = Metrics()
 HOLD = Plan("p1", hold=Hold("Steady"), reason="Steady")
 SPLIT = [{"name": "Prefill", "replicas": 1}, {"name": "Decode", "replicas": 2}]
 
@@ -21,13 +22,13 @@ SPLIT = [{"name": "Prefill", "replicas": 1}, {"name": "Decode", "replicas": 2}]
 def pod(number: int, **changes: Any) -> PodView:
     """A pod that serves."""
     base = PodView(
-        name=f"chat-{number}", uid=f"u{number}", ordinal=number, revision="r1", role=Role.UNIFIED, layout=Layout.TP, epoch=0,
-        phase=PodPhase.SERVING, ready=True, created_at=0.0, since=0.0,
+        name=f"chat-{number}", uid=f"u{number}", ordinal=number, revision="r1", role=Role.UNIFIED, layout=Layout.TP,
+        epoch=0, phase=PodPhase.SERVING, ready=True, created_at=0.0, since=0.0,
     )  # fmt: skip
     return replace(base, **changes)
 
 
-def snapshot(*pods: PodView, at: float = 1000.0, metrics: Metrics = Metrics(), **spec: Any) -> Snapshot:
+def snapshot(*pods: PodView, at: float = 1000.0, metrics: Metrics = NO_METRICS, **spec: Any) -> Snapshot:
     """A service with these pods."""
     whole = {"model": {"uri": "hf://org/llama"}, "parallelism": {"layouts": ["TP", "DP"]}, **spec}
     return Snapshot(
