@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gearshift.api import reasons
 from gearshift.api.vocabulary import Role, TransitionKind
-from gearshift.policy.fleet import Fleet, covers
+from gearshift.policy.fleet import Fleet
 from gearshift.policy.plan import Hold, Memory, Transit
 from gearshift.policy.snapshot import PodView, Snapshot
 from gearshift.policy.targets import ceiling
@@ -98,25 +98,21 @@ def role_ceiling(context: Context, transit: Transit) -> Hold | None:
 
 
 def capacity_kept(context: Context, transit: Transit) -> Hold | None:
-    """Whole requests can be served while the pod is out, and after it.
+    """A pod is not taken out while those that could stand in for it are down.
 
-    | serving pods without this one | this pod | after a flip | veto |
-    |---|---|---|---|
-    | serve whole requests | any | serve whole requests | no |
-    | do not | the only live one of its role | serve whole requests | no: the router queues for the switch |
-    | do not | one of several | any | yes: the others are down, and this one carries the service |
-    | any | any | do not | yes |
+    | serving pods without this one | this pod | veto |
+    |---|---|---|
+    | one of its role, or a Unified one | any | no |
+    | none of those | the only live one of its role | no: others serve whole requests, or the router queues |
+    | none of those | one of several live ones | yes: the others are down, and this one carries the role |
 
     The queue of a router waits for its queue timeout; a drain that takes longer costs the requests behind it a 503.
     """
     pod = context.pods[transit.pod]
     remaining = dict(context.fleet.serving_roles)
     remaining[pod.role] = remaining.get(pod.role, 0) - pod.serving
-    others = {role for role, count in remaining.items() if count > 0}
-    after = others | {Role(transit.to) if transit.kind is TransitionKind.ROLE else pod.role}
-    if not covers(after):
-        return Hold(reasons.CAPACITY_KEPT, f"without {pod.name} as {pod.role} no whole request could be served")
-    if covers(others) or context.fleet.roles.get(pod.role, 0) == 1:
+    stands_in = remaining[pod.role] > 0 or remaining.get(Role.UNIFIED, 0) > 0
+    if stands_in or context.fleet.roles.get(pod.role, 0) == 1:
         return None
     return Hold(reasons.CAPACITY_KEPT, f"{pod.name} is the only {pod.role} pod that serves now")
 

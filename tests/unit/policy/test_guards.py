@@ -138,9 +138,9 @@ PREFILL, DECODE, UNIFIED = Role.PREFILL, Role.DECODE, Role.UNIFIED
         ((pod(0, PREFILL), pod(1, PREFILL, ready=False), pod(2, DECODE)), LAYOUT, reasons.CAPACITY_KEPT),
         ((pod(0, PREFILL), pod(1, PREFILL, ready=False), pod(2, DECODE), pod(3)), LAYOUT, None),
         (pods(2, 1), to(DECODE), None),
-        (pods(1, 1), to(DECODE), reasons.CAPACITY_KEPT),
+        (pods(1, 1), to(DECODE), None),
         (pods(1, 1), to(UNIFIED), None),
-        ((pod(0), pod(1, PREFILL)), to(PREFILL), reasons.CAPACITY_KEPT),
+        ((pod(0), pod(1, PREFILL)), to(PREFILL), None),
         ((pod(0), pod(1, PREFILL)), to(DECODE), None),
         ((pod(0), pod(1, PREFILL), pod(2, DECODE)), to(DECODE), None),
     ],
@@ -165,7 +165,7 @@ def test_the_first_veto_wins_in_the_order_of_the_chain() -> None:
         found.append(None if hold is None else hold.reason)
     assert found == [
         reasons.HUMAN_HOLD, reasons.ROLLOUT_IN_PROGRESS, reasons.TRANSITION_IN_FLIGHT, reasons.RESTART_HOLD,
-        reasons.DWELL, reasons.COOLDOWN, reasons.ROLE_FLOOR, None, reasons.CAPACITY_KEPT,
+        reasons.DWELL, reasons.COOLDOWN, reasons.ROLE_FLOOR, None, None,
     ]  # fmt: skip
     first = guards.veto(context(state, memory), to(DECODE), Source.POLICY)
     assert first is not None
