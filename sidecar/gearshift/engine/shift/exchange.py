@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """How query, key and value heads travel in the all-to-all of one attention layer. Pure arithmetic.
 
-Before attention, rank ``s`` holds all heads of the SP tree's shard for its tokens and needs its own heads for all
-tokens. With at least as many KV heads as ranks, each head has one destination. With fewer, ``share`` ranks need the same
+Before attention, a rank holds all heads of the SP tree's shard for its tokens and needs its own heads for all
+tokens. With at least as many KV heads as ranks, each head has one destination. With fewer, ``share`` ranks need one
 head, and there are two ways (algorithm 1 of arXiv 2509.16495 is the second):
 
 * replicate: the sender puts the head into the row of each of them;

@@ -40,7 +40,9 @@ def plan_ranks(world: int, sequence: int | None, heads: int, kv_heads: int) -> R
     """
     size = sequence or world
     if world < 2:
-        raise ShiftSettingsError(f"tensor_parallel_size: {world} rank(s) can't be sequence parallel; at least 2 are needed")
+        raise ShiftSettingsError(
+            f"tensor_parallel_size: {world} rank(s) can't be sequence parallel; at least 2 are needed"
+        )
     if world % size:
         raise ShiftSettingsError(f"sequence_parallel_size: {size} does not divide tensor_parallel_size {world}")
     if heads % world:

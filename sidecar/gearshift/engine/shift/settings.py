@@ -26,6 +26,8 @@ class ShiftSettings(FrozenModel):
     """Largest threshold that ``auto`` takes."""
     key_value_exchange: Literal["auto", "replicate", "gather"] = "auto"
     """How fewer KV heads than ranks travel: copied by the sender, or gathered within the group that shares a head."""
+    transport: Literal["auto", "collective", "peer"] = "auto"
+    """All-to-all by the collective library or by direct writes to peers; ``auto``: peers on CUDA."""
     share_vocabulary: bool = False
     """The SP tree uses the TP tree's embedding: saves its memory, costs a reduce-scatter a step."""
 
