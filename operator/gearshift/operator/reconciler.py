@@ -70,6 +70,7 @@ class Reconciler:
         self._memory: Memory | None = None
         self._decided: tuple[str, str, str] | None = None
         self._failures = 0
+        self._refused = False  # a sidecar refused the last order
 
     async def run(self) -> None:
         """Reconcile until the service is gone."""
@@ -188,6 +189,7 @@ class Reconciler:
         """Carry out the plan in order; the first thing that only a human can remove."""
         trouble: Trouble | None = None
         meta = body["metadata"]
+        self._refused = False
         for action in plan.actions:
             match action:
                 case CreatePod():
@@ -199,6 +201,7 @@ class Reconciler:
                 case Transit():
                     refusal = await self._tools.orders.order(plan, action, gathered)
                     if refusal is not None:
+                        self._refused = True
                         _log.warning("%s: %s", _key(body), refusal)
                         await self._tools.events.post(
                             meta, reasons.TRANSITION_REFUSED, "Transition", refusal, at, warning=True
@@ -224,7 +227,8 @@ class Reconciler:
     def _pause(self, gathered: Gathered, plan: Plan, shown: InferenceServiceStatus) -> float:
         """Look again soon while a transition runs or a pod that the kubelet calls ready does not serve yet."""
         waiting = any(pod.ready and not pod.serving and not pod.deleting for pod in gathered.snapshot.pods)
-        if plan.actions or shown.transition is not None or waiting:
+        acted = bool(plan.actions) and not self._refused
+        if acted or shown.transition is not None or waiting:
             return min(_BUSY_TICK_SECONDS, self._tools.tick_seconds)
         return self._tools.tick_seconds * random.uniform(0.9, 1.1)  # noqa: S311 - jitter
 
