@@ -38,6 +38,10 @@ class Kubectl:
         """Apply objects given as dictionaries."""
         self("apply", "-f", "-", stdin=_as_list(objects))
 
+    def apply_server_side(self, *objects: dict[str, Any]) -> str:
+        """Apply objects server-side; return what `kubectl` says about them."""
+        return self("apply", "--server-side", "-f", "-", stdin=_as_list(objects))
+
     def create(self, *objects: dict[str, Any], timeout_seconds: float = 300) -> None:
         """Create objects that must not exist, which for thousands is faster than `apply`."""
         self("create", "-f", "-", stdin=_as_list(objects), timeout_seconds=timeout_seconds)

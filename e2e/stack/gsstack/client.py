@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An application behind the OpenAI API: one request at a time, streamed or not."""
 
+import contextlib
 import http.client
 import json
 import time
@@ -20,11 +21,15 @@ class Answer:
     seconds_to_first_token: float | None = None
 
 
-def _open(url: str, path: str, body: dict[str, Any], timeout_seconds: float) -> http.client.HTTPResponse:
+@contextlib.contextmanager
+def _open(
+    url: str, path: str, body: dict[str, Any], timeout_seconds: float
+) -> Iterator[http.client.HTTPResponse]:
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout_seconds)
-    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
-    return connection.getresponse()
+    with contextlib.closing(connection):
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        yield connection.getresponse()
 
 
 def complete(url: str, prompt: str, *, model: str, max_tokens: int = 24, timeout_seconds: float = 120) -> Answer:

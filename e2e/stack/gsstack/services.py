@@ -54,6 +54,33 @@ class Service:
         wait_for(holds, f"{self.namespace}/{self.name}: {what}", timeout_seconds=timeout_seconds, interval_seconds=0.2)
         return last[0]
 
+    def wait_field(self, path: str, value: str, timeout_seconds: int = 60) -> None:
+        """Return when the field at a JSONPath has a value; it is watched, not polled."""
+        words = ["wait", f"{RESOURCE}/{self.name}", f"--for=jsonpath={path}={value}", f"--timeout={timeout_seconds}s"]
+        self.kubectl(*self._words(*words), timeout_seconds=timeout_seconds + 10)
+
+    def annotate(self, annotation: str) -> None:
+        """Set an annotation, given as ``name=value``, or remove one, given as ``name-``."""
+        self.kubectl(*self._words("annotate", RESOURCE, self.name, "--overwrite", annotation))
+
+    def wait_settled(self, timeout_seconds: float = 60) -> Status:
+        """Return when every pod that the spec asks for serves, and nothing is being made, removed or changed."""
+        wanted = {"Ready": "True", "EnginesReady": "True", "Reconciling": "False", "Shifting": "False"}
+
+        def settled() -> bool:
+            found = self.get()
+            conditions = {each["type"]: each for each in found.get("status", {}).get("conditions", [])}
+            told = {kind: conditions.get(kind, {}).get("status") for kind in wanted}
+            generations = {conditions.get(kind, {}).get("observedGeneration") for kind in wanted}
+            return told == wanted and generations == {found["metadata"]["generation"]}
+
+        wait_for(settled, f"{self.namespace}/{self.name} to settle", timeout_seconds=timeout_seconds)
+        return self.status()
+
+    def uids(self) -> dict[str, str]:
+        """Pod -> uid, as Kubernetes has them."""
+        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.pods()}
+
     def condition(self, kind: str) -> dict[str, Any]:
         """One condition; empty when it is not set."""
         return next((c for c in self.status().get("conditions", []) if c["type"] == kind), {})

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -49,9 +49,12 @@ class Outcome:
 
 
 async def run_load(
-    target: Target, arrivals: Sequence[Arrival], on_outcome: Callable[[Outcome], None] | None = None
+    target: Target, arrivals: Iterable[Arrival], on_outcome: Callable[[Outcome], None] | None = None
 ) -> list[Outcome]:
-    """Send all arrivals and wait for their ends; outcomes in the order of arrival. Cancelling stops all streams."""
+    """Send all arrivals and wait for their ends; outcomes in the order of arrival. Cancelling stops all streams.
+
+    ``arrivals`` may be drawn while it runs: the next one is asked for when the one before has been sent.
+    """
     connector = aiohttp.TCPConnector(limit=0)
     timeout = aiohttp.ClientTimeout(total=target.timeout_seconds, sock_connect=10.0)
     started = time.monotonic()
