@@ -44,6 +44,8 @@ class EngineState(TolerantModel):
     running: int = 0
     waiting: int = 0
     kv_usage: float = 0.0
+    shift_threshold_tokens: int | None = None  # in layout Shift: as the ranks hold it now
+    shift_floor_tokens: int | None = None  # least threshold that it can be given
     details: dict[str, str] = Field(default_factory=dict)
 
 

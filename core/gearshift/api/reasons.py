@@ -51,6 +51,8 @@ QUEUEING: Final = "Queueing"
 LIGHT_LOAD: Final = "LightLoad"
 # One of the allowed layouts is the best at any load, so pods take it.
 PREFERRED_LAYOUT: Final = "PreferredLayout"
+# A pod in layout Shift has another threshold than its spec, so it takes that one.
+SHIFT_THRESHOLD: Final = "ShiftThreshold"
 # ``spec.override`` orders it.
 OVERRIDE: Final = "Override"
 

@@ -50,7 +50,7 @@ class Proof(TolerantModel):
 
 
 class TransitionRequest(TolerantModel):
-    """Order to change the layout or the role of one pod."""
+    """Order to change the layout or the role of one pod; or, within layout Shift, its threshold."""
 
     id: Name
     kind: TransitionKind
@@ -61,6 +61,7 @@ class TransitionRequest(TolerantModel):
         "Wait"  # Wait: finish what is in flight; None: switch under it where the engine can
     )
     drain_timeout: Duration = Duration("60s")
+    shift_threshold_tokens: int | None = Field(default=None, ge=0)  # with layout Shift; None: as it is
 
 
 class TransitionStatus(TolerantModel):
@@ -79,6 +80,7 @@ class TransitionStatus(TolerantModel):
     retryable: bool = True
     proof: Proof | None = None
     seconds_by_phase: dict[str, float] = Field(default_factory=dict)
+    shift_threshold_tokens: int | None = None  # as ordered
 
 
 class PodState(TolerantModel):
@@ -93,6 +95,7 @@ class PodState(TolerantModel):
     role: Role
     layout: Layout
     layouts: list[Layout]  # what this pod can switch to, the present one included
+    shift_threshold_tokens: int | None = None  # in layout Shift: the threshold that its engine holds
     engine_port: int  # port of the active resident engine
     model: str  # served model name
     load: Load = Field(default_factory=Load)

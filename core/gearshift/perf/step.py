@@ -65,7 +65,9 @@ def _common_seconds(profile: Profile, width: int, load: StepLoad, weights_second
     compute = load.tokens * profile.token_compute_seconds / width
     attention = (load.context_pairs * profile.context_pair_seconds + load.kv_tokens * profile.kv_read_seconds) / width
     per_sequence = load.decode_sequences * profile.sequence_seconds
-    overhead = profile.step_overhead_seconds + (profile.eager_overhead_seconds if load.tokens > profile.graph_tokens else 0)
+    overhead = profile.step_overhead_seconds + (
+        profile.eager_overhead_seconds if load.tokens > profile.graph_tokens else 0
+    )
     return overhead + max(weights_seconds, compute) + attention + per_sequence
 
 

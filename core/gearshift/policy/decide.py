@@ -21,6 +21,7 @@ from gearshift.policy.rollout import rollout
 from gearshift.policy.scaledown import scale_down
 from gearshift.policy.snapshot import Snapshot
 from gearshift.policy.targets import total_target
+from gearshift.policy.threshold import threshold_verdict
 from gearshift.policy.verdict import Source, Verdict
 
 
@@ -71,7 +72,7 @@ def _scale_down(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> tuple[Delet
 def _transition(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Plan:
     """The first wish for a transition that no guard vetoes, as actuation has it; else why the first one can't be."""
     context = guards.Context.of(snapshot, memory, fleet)
-    verdicts = _verdicts(snapshot, memory, fleet)
+    verdicts = [*_verdicts(snapshot, memory, fleet), threshold_verdict(snapshot, memory, fleet)]
     inputs = _merged(verdicts)
     held: list[Plan] = []
     for verdict in verdicts:
@@ -127,6 +128,7 @@ def _actuate(snapshot: Snapshot, fleet: Fleet, transit: Transit, verdict: Verdic
     | source | actuation | approved | acts |
     |---|---|---|---|
     | Override | any | any | yes: a human ordered it |
+    | Spec | any | any | yes: it carries out a field of the spec, as a rollout does |
     | other | Auto | any | yes |
     | other | Approve | this plan's id | yes |
     | other | Approve | else | no: AwaitingApproval |
@@ -135,7 +137,7 @@ def _actuate(snapshot: Snapshot, fleet: Fleet, transit: Transit, verdict: Verdic
     actuation = snapshot.spec.policy.actuation
     ident = plan_id(snapshot.uid, (transit,), fleet)
     approved = actuation is Actuation.APPROVE and snapshot.approved == ident
-    if verdict.source is Source.OVERRIDE or actuation is Actuation.AUTO or approved:
+    if verdict.source in (Source.OVERRIDE, Source.SPEC) or actuation is Actuation.AUTO or approved:
         return Plan(ident, (transit,), reason=transit.reason, message=verdict.message, inputs=inputs)
     if actuation is Actuation.ADVISORY:
         hold = Hold(reasons.ADVISORY, f"{transit.reason}: {verdict.message}")

@@ -14,6 +14,8 @@ def action_line(action: Action) -> str:
         case DeletePod():
             return f"Delete {action.name}{' by force' if action.force else ''}"
         case Transit():
+            if action.threshold_tokens is not None:
+                return f"Threshold of {action.pod} to {action.threshold_tokens} tokens"
             return f"{action.kind} of {action.pod} to {action.to}"
 
 

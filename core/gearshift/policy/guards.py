@@ -125,6 +125,7 @@ CHAINS: Mapping[Source, tuple[Guard, ...]] = {
     Source.BOUNDS: (
         human_hold, rollout_in_progress, transition_in_flight, cooldown, role_floor, role_ceiling, capacity_kept,
     ),
+    Source.SPEC: (human_hold, rollout_in_progress, transition_in_flight),
     Source.OVERRIDE: (
         human_hold, rollout_in_progress, transition_in_flight, role_floor, role_ceiling, capacity_kept,
     ),

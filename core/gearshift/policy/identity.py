@@ -25,4 +25,5 @@ def _part(action: Action, uids: dict[str, str]) -> str:
         case DeletePod():
             return f"delete {action.uid} {action.force}"
         case Transit():
-            return f"{action.kind} {uids.get(action.pod, action.pod)} {action.expected_epoch} {action.to}"
+            threshold = "" if action.threshold_tokens is None else f" {action.threshold_tokens}"
+            return f"{action.kind} {uids.get(action.pod, action.pod)} {action.expected_epoch} {action.to}{threshold}"

@@ -29,13 +29,14 @@ class DeletePod:
 
 @dataclass(frozen=True, slots=True)
 class Transit:
-    """Change layout or role of one pod."""
+    """Change layout, role or threshold of one pod."""
 
     pod: str
     kind: TransitionKind
     to: str
     expected_epoch: int
     reason: str
+    threshold_tokens: int | None = None  # a change of the threshold within layout Shift
 
 
 Action = CreatePod | DeletePod | Transit

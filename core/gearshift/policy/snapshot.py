@@ -73,6 +73,7 @@ class PodView:
     running: int = 0
     waiting: int = 0
     kv_usage: float = 0.0
+    shift_threshold_tokens: int | None = None  # in layout Shift, as its engine holds it
 
     @property
     def serving(self) -> bool:

@@ -112,7 +112,13 @@ def _roles(snapshot: Snapshot, fleet: Fleet, plan: Plan) -> list[RoleStatus]:
 
 def _pod(pod: PodView) -> PodStatus:
     return PodStatus(
-        name=pod.name, role=pod.role, layout=pod.layout, epoch=pod.epoch, phase=pod.phase, ready=pod.serving
+        name=pod.name,
+        role=pod.role,
+        layout=pod.layout,
+        epoch=pod.epoch,
+        phase=pod.phase,
+        ready=pod.serving,
+        shift_threshold_tokens=pod.shift_threshold_tokens,
     )
 
 
@@ -153,4 +159,6 @@ def _words(action: Action) -> str:
         case DeletePod():
             return f"delete {action.name}"
         case Transit():
+            if action.threshold_tokens is not None:
+                return f"threshold of {action.pod} to {action.threshold_tokens} tokens"
             return f"{action.kind.value} of {action.pod} to {action.to}"

@@ -16,6 +16,7 @@ class Source(StrEnum):
 
     POLICY = "Policy"  # load says so
     BOUNDS = "Bounds"  # a role's floor or ceiling in the spec says so
+    SPEC = "Spec"  # a setting of the spec that is carried out live says so
     OVERRIDE = "Override"  # a human says so
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from gearshift.api import reasons
 from gearshift.api.v1alpha1 import InferenceServiceSpec
 from gearshift.api.v1alpha1.status import TransitionRecord
+from gearshift.api.vocabulary import Layout, TransitionKind
 from gearshift.api.wire import TransitionRequest
 from gearshift.operator.errors import SidecarError
 from gearshift.operator.gather import Gathered
@@ -53,7 +54,16 @@ class Orders:
             expected_epoch=action.expected_epoch,
             fencing_token=self._lease.token,
             drain_timeout=spec.policy.drain_timeout,
+            drain="Wait" if action.threshold_tokens is None else "None",
+            shift_threshold_tokens=_threshold(spec, action),
         )
+
+
+def _threshold(spec: InferenceServiceSpec, action: Transit) -> int | None:
+    """What the spec says of layout Shift travels with every order that leads to it."""
+    if action.kind is TransitionKind.LAYOUT and action.to == Layout.SHIFT:
+        return spec.parallelism.shift_threshold_tokens
+    return None
 
 
 def order_id(plan: str, pod: str, history: Iterable[TransitionRecord]) -> str:

@@ -36,6 +36,7 @@ def pod_view(record: PodRecord, answer: PodState | None, known: PodState | PodSt
         running=answer.load.running if answer is not None else 0,
         waiting=answer.load.waiting if answer is not None else 0,
         kv_usage=answer.load.kv_usage if answer is not None else 0.0,
+        shift_threshold_tokens=last.shift_threshold_tokens if last is not None else None,
     )
 
 

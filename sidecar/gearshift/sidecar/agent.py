@@ -73,6 +73,7 @@ class Agent:
         self._clock = clock
         self._load = Load()
         self._shown = _Shown(self._load, 0.0)
+        self._threshold: int | None = None  # of layout Shift, as the active engine says
         self._effect: asyncio.Task[None] | None = None
         self._group: asyncio.TaskGroup | None = None
 
@@ -170,6 +171,7 @@ class Agent:
             role=record.role,
             layout=record.layout,
             layouts=self.pod.residents.ready_layouts(record.layout),
+            shift_threshold_tokens=self._shift_threshold(),
             engine_port=self.pod.residents.serving(record.layout).plan.port,
             model=settings.config.model,
             load=self._load,
@@ -205,6 +207,7 @@ class Agent:
         if not self.is_active(plan):
             return
         self._load = Load(running=state.running, waiting=state.waiting, kv_usage=state.kv_usage)
+        self._threshold = state.shift_threshold_tokens
         now = self.pod.monotonic()
         if self._load != self._shown.load and now - self._shown.at >= self.pod.settings.timings.load_interval / 2:
             self._announce()
@@ -229,7 +232,20 @@ class Agent:
         present = self.record.layout
         own = frozenset(self.pod.residents.serving(present).plan.layouts)
         ready: frozenset[Layout] = frozenset(self.pod.residents.ready_layouts(present))
-        return Capability(layouts=ready, roles=roles_of(self.pod.settings.config), undrained=own)
+        return Capability(
+            layouts=ready,
+            roles=roles_of(self.pod.settings.config),
+            undrained=own,
+            shift_threshold_tokens=self._shift_threshold(),
+            shift_floor_tokens=self.pod.residents.shift_floor_tokens,
+        )
+
+    def _shift_threshold(self) -> int | None:
+        """In layout Shift: the threshold that was proven, or the one that the engine has chosen itself."""
+        if self.record.layout is not Layout.SHIFT:
+            return None
+        proven = self.record.shift_threshold_tokens
+        return self._threshold if proven is None else proven
 
     def _begin(self, effect: Effect) -> None:
         if self._group is None:

@@ -13,7 +13,8 @@ from gearshift.sidecar.engine_client import EngineCallError
 from gearshift.sidecar.ledger import Detail, Record
 from gearshift.sidecar.machine import Event
 from gearshift.sidecar.pod import Pod, Signal
-from gearshift.sidecar.switching import committed, make_live, ordered
+from gearshift.sidecar.switching import make_live
+from gearshift.sidecar.target import committed, ordered
 from gearshift.sidecar.verification import contradictions, verify
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ async def bring_up(pod: Pod, record: Record) -> Signal:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             await make_live(pod, target, strict=False)
-            await verify(pod, target.layout, target.role, target.epoch)
+            await verify(pod, target)
         except EngineCallError as error:
             log.warning("attempt %d of %d: %s", attempt, ATTEMPTS, error)
             pod.note(str(error))
@@ -47,7 +48,7 @@ async def _resolve(pod: Pod, record: Record) -> Signal:
     target = ordered(record)
     try:
         state = await pod.residents.serving(target.layout).client.state()
-        wrong = contradictions(state, target.layout, target.role, target.epoch)
+        wrong = contradictions(state, target)
     except EngineCallError as error:
         wrong = [str(error)]
     if not wrong:

@@ -61,6 +61,7 @@ class Keeper:
         self.client = client
         self.up = asyncio.Event()
         self.served: frozenset[Layout] = frozenset(plan.layouts)  # those of the plan that the engine says it can serve
+        self.shift_floor_tokens = 0  # least threshold of layout Shift that the engine says it can take
         self._host = host
         self._watch = watch
         self._timings = timings
@@ -158,6 +159,7 @@ class Keeper:
                 log.debug("%s", error)
             await asyncio.sleep(self._timings.start_poll)
         self._note_layouts(state)
+        self.shift_floor_tokens = state.shift_floor_tokens or 0
         try:
             await listener.prepare(self.plan)
         except EngineCallError as error:

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """How one engine process is started: command line and environment of each kind of engine, pure.
 
-A new family of engines (one that holds a sequence-parallel tree) is one more function in `LAUNCHERS`.
+A new family of engines is one more function in `LAUNCHERS`.
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from gearshift.api.podconfig import PodConfig
-from gearshift.api.vocabulary import Device
+from gearshift.api.vocabulary import Device, Layout
 from gearshift.sidecar.arguments import find_options, omp_threads_bind, split_whole, take_option
 
 ENGINE_PYTHON: Final = "GEARSHIFT_ENGINE_PYTHON"
@@ -19,7 +19,11 @@ NIXL_PORT_STRIDE: Final = 16
 DEFAULT_GPU_MEMORY_UTILIZATION: Final = 0.9
 DEFAULT_CPU_KV_GIB: Final = 1
 QUIET: Final = "--disable-uvicorn-access-log"  # the sidecar asks for the load ten times a second
+DEFAULT_CAPTURE_TOKENS: Final = 512
+"""Largest graph that vLLM captures by itself."""
 _MEMORY_OPTION: Final = "--gpu-memory-utilization"
+_ADDITIONAL_OPTION: Final = "--additional-config"
+_CAPTURE_OPTION: Final = "--max-cudagraph-capture-size"
 _RESERVED: Final = (
     "--model",
     "--served-model-name",
@@ -31,6 +35,7 @@ _RESERVED: Final = (
     "-dp",
     "--kv-transfer-config",
     "--revision",
+    "--worker-cls",
 )
 
 
@@ -86,13 +91,56 @@ def launch_data_parallel(context: LaunchContext) -> Launch:
 
 
 def launch_shift(context: LaunchContext) -> Launch:
-    """The engine of the SP and Shift layouts.
+    """vLLM over all accelerators with a sequence-parallel tree beside its own: layouts Shift, SP and TP.
 
     Raises:
-        LaunchError: always: this version starts none.
+        LaunchError: engineArgs sets what belongs to the InferenceService.
     """
-    asked = ", ".join(layout.value for layout in context.config.layouts)
-    raise LaunchError(f"layouts [{asked}]: engine VLLM serves TP and DP, not SP or Shift")
+    config = context.config
+    additional, rest = _additional_config(config)
+    device = "cuda" if config.device is Device.CUDA else "cpu"
+    parallelism = {
+        "--tensor-parallel-size": config.accelerators,
+        "--worker-cls": f"gearshift.engine.shift.{device}.ShiftWorker",
+        "--additional-config": json.dumps(additional, sort_keys=True),
+        **_captured_graphs(config, rest),
+    }
+    return _launch_vllm(replace(context, config=config.model_copy(update={"engine_args": rest})), parallelism)
+
+
+def _additional_config(config: PodConfig) -> tuple[dict[str, Any], list[str]]:
+    """vLLM's additional configuration with the settings of the shift engine, and the other engine arguments."""
+    try:
+        given, rest = take_option(config.engine_args, _ADDITIONAL_OPTION)
+        additional = json.loads(given or "{}")
+    except ValueError as error:
+        raise LaunchError(f"engineArgs {_ADDITIONAL_OPTION}: {error}") from error
+    own = additional.get(PLUGIN, {}) if isinstance(additional, dict) else None
+    if not isinstance(own, dict):
+        raise LaunchError(f"engineArgs {_ADDITIONAL_OPTION}: {given!r} is not a JSON object, or its {PLUGIN!r} is none")
+    settings = {"sequenceParallelSize": config.sequence_parallel_size, "thresholdTokens": start_threshold(config)}
+    taken = [name for name in settings if name in own]
+    if taken:
+        message = f"{PLUGIN}.{taken[0]} is set by Gearshift from the InferenceService"
+        raise LaunchError(f"engineArgs {_ADDITIONAL_OPTION}: {message}")
+    own |= {name: value for name, value in settings.items() if value is not None}
+    return additional | {PLUGIN: own}, rest
+
+
+def start_threshold(config: PodConfig) -> int | None:
+    """Threshold that the shift engine starts with: 0 for SP, whose every step is sequence parallel; None: measured."""
+    return 0 if Layout.SP in config.layouts else config.shift_threshold_tokens
+
+
+def _captured_graphs(config: PodConfig, arguments: Sequence[str]) -> dict[str, object]:
+    """Graphs no larger than the threshold, because a step that finds one never reaches the choice of the tree."""
+    threshold = start_threshold(config)
+    chosen = find_options(arguments, (_CAPTURE_OPTION, "--enforce-eager", "--compilation-config", "-cc"))
+    if config.device is not Device.CUDA or threshold is None or chosen:
+        return {}
+    if threshold == 0:
+        return {"--compilation-config": json.dumps({"cudagraph_mode": "NONE"})}
+    return {_CAPTURE_OPTION: threshold} if threshold < DEFAULT_CAPTURE_TOKENS else {}
 
 
 LAUNCHERS: Final[Mapping[str, Callable[[LaunchContext], Launch]]] = {

@@ -39,6 +39,7 @@ class Record(FrozenModel):
     since: float
     fencing_token: int = 0
     message: str = ""
+    shift_threshold_tokens: int | None = None  # of layout Shift, as last ordered; None: as the engine starts
     order: TransitionRequest | None = None  # in flight
     transitions: tuple[TransitionStatus, ...] = ()  # newest last
 
@@ -63,7 +64,7 @@ class Detail:
     proof: Proof | None = None
 
 
-def new_record(uid: str, role: Role, layout: Layout, now: float) -> Record:
+def new_record(uid: str, role: Role, layout: Layout, now: float, threshold: int | None = None) -> Record:
     """Record of a pod that starts for the first time.
 
     The sequence begins at the wall clock in milliseconds, so it also grows from one pod of a name to the next.
@@ -77,6 +78,7 @@ def new_record(uid: str, role: Role, layout: Layout, now: float) -> Record:
         role=role,
         layout=layout,
         since=now,
+        shift_threshold_tokens=threshold,
     )
 
 
@@ -87,6 +89,12 @@ def target_of(record: Record) -> tuple[Layout, Role]:
     if record.order.kind is TransitionKind.LAYOUT:
         return Layout(record.order.to), record.role
     return record.layout, Role(record.order.to)
+
+
+def threshold_of(record: Record) -> int | None:
+    """Threshold of layout Shift that the order in flight leads to; the present one without a word about it."""
+    ordered = record.order.shift_threshold_tokens if record.order is not None else None
+    return record.shift_threshold_tokens if ordered is None else ordered
 
 
 def fence(record: Record, token: int) -> Record:
@@ -159,7 +167,13 @@ def _open(record: Record, detail: Detail, now: float) -> Record:
         raise ValueError("an order event without its order")
     before = record.layout if order.kind is TransitionKind.LAYOUT else record.role
     status = TransitionStatus(
-        id=order.id, kind=order.kind, from_=before.value, to=order.to, phase=record.phase, started_at=now
+        id=order.id,
+        kind=order.kind,
+        from_=before.value,
+        to=order.to,
+        phase=record.phase,
+        started_at=now,
+        shift_threshold_tokens=order.shift_threshold_tokens,
     )
     kept = (*record.transitions, status)[-HISTORY_LENGTH:]
     return fence(record.model_copy(update={"order": order, "transitions": kept}), order.fencing_token)
@@ -169,7 +183,8 @@ def _commit(record: Record, proof: Proof | None) -> Record:
     if proof is None or (proof.epoch_before, proof.epoch_after) != (record.epoch, record.epoch + 1):
         raise UnprovenCommitError(f"epoch {record.epoch} cannot be left with the proof {proof!r}")
     layout, role = target_of(record)
-    changed = record.model_copy(update={"epoch": record.epoch + 1, "layout": layout, "role": role})
+    update = {"layout": layout, "role": role, "shift_threshold_tokens": threshold_of(record)}
+    changed = record.model_copy(update={"epoch": record.epoch + 1, **update})
     return _with_transition(changed, proof=proof)
 
 

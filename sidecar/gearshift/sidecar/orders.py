@@ -18,6 +18,8 @@ class Capability:
     layouts: frozenset[Layout]
     roles: frozenset[Role]
     undrained: frozenset[Layout]  # layouts that can be switched to under running requests
+    shift_threshold_tokens: int | None = None  # that the engine holds now, in layout Shift
+    shift_floor_tokens: int = 0  # least threshold that it can be given
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +58,17 @@ def judge(record: Record, request: TransitionRequest, capability: Capability) ->
     return (
         _check_fence(record, request)
         or _check_target(record, request, capability)
+        or _check_threshold(request, capability)
         or _check_moment(record)
         or _check_epoch(record, request)
-        or _check_change(record, request)
+        or _check_change(record, request, capability)
         or Accepted()
     )
 
 
 def _repeat(record: Record, request: TransitionRequest, known: TransitionStatus) -> Judgement:
-    if (known.kind, known.to) == (request.kind, request.to):
+    same = (known.kind, known.to, known.shift_threshold_tokens)
+    if same == (request.kind, request.to, request.shift_threshold_tokens):
         return Repeated(known)
     message = f"id {request.id!r} belongs to a {known.kind.value} transition to {known.to}, not to {request.to}"
     return _conflict(record, reasons.ID_REUSED, message)
@@ -85,6 +89,18 @@ def _check_target(record: Record, request: TransitionRequest, capability: Capabi
         change = f"{record.layout.value} to {request.to}"
         return _incapable(f"a switch from {change} changes the engine: drain must be Wait")
     return refusal
+
+
+def _check_threshold(request: TransitionRequest, capability: Capability) -> Refused | None:
+    threshold = request.shift_threshold_tokens
+    if threshold is None:
+        return None
+    if request.kind is not TransitionKind.LAYOUT or request.to != Layout.SHIFT:
+        return _incapable(f"shiftThresholdTokens {threshold}: only layout Shift has a threshold, not {request.to}")
+    if threshold < capability.shift_floor_tokens:
+        floor = capability.shift_floor_tokens
+        return _incapable(f"shiftThresholdTokens {threshold} is below {floor}, the largest graph that was captured")
+    return None
 
 
 def _not_among(what: str, value: str, allowed: Collection[Layout] | Collection[Role]) -> Refused | None:
@@ -110,9 +126,9 @@ def _check_epoch(record: Record, request: TransitionRequest) -> Refused | None:
     )
 
 
-def _check_change(record: Record, request: TransitionRequest) -> Refused | None:
+def _check_change(record: Record, request: TransitionRequest, capability: Capability) -> Refused | None:
     present = record.layout.value if request.kind is TransitionKind.LAYOUT else record.role.value
-    if request.to != present:
+    if request.to != present or request.shift_threshold_tokens not in (None, capability.shift_threshold_tokens):
         return None
     return _refuse(422, reasons.NO_CHANGE, f"{request.kind.value.lower()} is {present} already")
 

@@ -44,6 +44,11 @@ class Residents:
         head = self.serving(first)
         return [head, *(keeper for keeper in self._keepers.values() if keeper is not head)]
 
+    @property
+    def shift_floor_tokens(self) -> int:
+        """Least threshold that the pod's engine for layout Shift can be given."""
+        return max(keeper.shift_floor_tokens for keeper in self._keepers.values())
+
     def others(self, keeper: Keeper) -> list[Keeper]:
         """The engines beside this one that are up."""
         return [other for other in self._keepers.values() if other is not keeper and other.up.is_set()]

@@ -72,7 +72,8 @@ async def _assemble(settings: Settings, stack: AsyncExitStack) -> tuple[Agent, b
 
 def _first_record(settings: Settings) -> Record:
     config = settings.config
-    return new_record(settings.pod.uid, config.initial_role, config.initial_layout, time.time())
+    threshold = config.shift_threshold_tokens
+    return new_record(settings.pod.uid, config.initial_role, config.initial_layout, time.time(), threshold)
 
 
 async def _settle(agent: Agent, running: asyncio.Future[None], seconds: float) -> None:

@@ -7,7 +7,6 @@ left alone. Nothing here is proof of anything; that is `gearshift.sidecar.verifi
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import Final
 
 from gearshift.api import reasons
@@ -16,34 +15,15 @@ from gearshift.api.podconfig import PodConfig
 from gearshift.api.vocabulary import Layout, Role
 from gearshift.sidecar.engine_client import EngineCallError
 from gearshift.sidecar.keeper import Keeper
-from gearshift.sidecar.ledger import Detail, Record, target_of
+from gearshift.sidecar.ledger import Detail, Record
 from gearshift.sidecar.machine import Event
 from gearshift.sidecar.pod import Pod, Signal
+from gearshift.sidecar.target import Target, committed, ordered
 from gearshift.sidecar.verification import cause, verify
 
 log = logging.getLogger(__name__)
 RESTORE_SECONDS: Final = 15.0
 """How long a restoration puts up with an unreachable engine: longer than its host takes to report an exit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What a pod is to be."""
-
-    layout: Layout
-    role: Role
-    epoch: int
-
-
-def committed(record: Record) -> Target:
-    """What the record says that the pod is."""
-    return Target(record.layout, record.role, record.epoch)
-
-
-def ordered(record: Record) -> Target:
-    """What the order in flight leads to."""
-    layout, role = target_of(record)
-    return Target(layout, role, record.epoch + 1)
 
 
 def knobs_of(config: PodConfig, role: Role) -> RoleKnobs:
@@ -78,7 +58,7 @@ async def restore(pod: Pod, record: Record) -> Signal:
     while True:
         try:
             await make_live(pod, target, strict=False)
-            await verify(pod, target.layout, target.role, target.epoch)
+            await verify(pod, target)
         except EngineCallError as error:
             if not error.unreachable or pod.monotonic() > deadline:
                 return Event.RESTORE_FAILED, Detail(reasons.ROLLBACK_FAILED, f"rollback: {error}", retryable=False)
@@ -104,9 +84,11 @@ async def make_live(pod: Pod, target: Target, *, strict: bool) -> None:
 
 async def _tell(pod: Pod, keeper: Keeper, state: EngineState, target: Target) -> None:
     config, limit = pod.settings.config, pod.settings.timings.switch
-    if state.layout is not target.layout:
+    threshold = target.threshold(state)
+    if state.layout is not target.layout or state.shift_threshold_tokens != threshold:
+        shifts = target.layout is Layout.SHIFT
         request = LayoutRequest(
-            layout=target.layout, epoch=target.epoch, shift_threshold_tokens=config.shift_threshold_tokens
+            layout=target.layout, epoch=target.epoch, shift_threshold_tokens=threshold if shifts else None
         )
         state = await keeper.client.set_layout(request, limit)
     knobs = knobs_of(config, target.role)

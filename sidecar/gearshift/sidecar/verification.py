@@ -3,22 +3,23 @@
 
 from gearshift.api import reasons
 from gearshift.api.engine import EngineState
-from gearshift.api.vocabulary import Layout, Role
 from gearshift.api.wire import Proof
 from gearshift.sidecar.engine_client import EngineCallError, ProbeResult
-from gearshift.sidecar.ledger import Detail, Record, target_of
+from gearshift.sidecar.ledger import Detail, Record
 from gearshift.sidecar.machine import Event
 from gearshift.sidecar.pod import Pod, Signal
+from gearshift.sidecar.target import Target, ordered
 
 
-def contradictions(state: EngineState, layout: Layout, role: Role, epoch: int) -> list[str]:
+def contradictions(state: EngineState, target: Target) -> list[str]:
     """In what an engine's word differs from what it should say; empty when in nothing."""
     compared = (
-        ("layout", state.layout.value, layout.value),
-        ("role", state.role.value, role.value),
-        ("epoch", state.epoch, epoch),
+        ("layout", state.layout.value, target.layout.value),
+        ("role", state.role.value, target.role.value),
+        ("epoch", state.epoch, target.epoch),
         ("ranks", state.ranks, state.world_size),
         ("paused", state.paused, False),
+        ("shiftThresholdTokens", state.shift_threshold_tokens, target.threshold(state)),
     )
     return [f"{name} is {found}, not {wanted}" for name, found, wanted in compared if found != wanted]
 
@@ -28,28 +29,27 @@ def cause(error: EngineCallError, otherwise: str) -> str:
     return reasons.ENGINE_LOST if error.unreachable else otherwise
 
 
-async def verify(pod: Pod, layout: Layout, role: Role, epoch: int) -> tuple[EngineState, ProbeResult]:
+async def verify(pod: Pod, target: Target) -> tuple[EngineState, ProbeResult]:
     """Ask the engine what it is and have it serve one request.
 
     Raises:
         EngineCallError: it is something else, or did not serve.
     """
-    client = pod.residents.serving(layout).client
+    client = pod.residents.serving(target.layout).client
     state = await client.state()
-    wrong = contradictions(state, layout, role, epoch)
+    wrong = contradictions(state, target)
     if wrong:
         raise EngineCallError(f"engine {client.name}: {', '.join(wrong)}")
-    probe = await client.probe(pod.settings.config.model, role, pod.settings.timings.probe)
+    probe = await client.probe(pod.settings.config.model, target.role, pod.settings.timings.probe)
     pod.observer.probed(client.name, probe.seconds)
     return state, probe
 
 
 async def prove(pod: Pod, record: Record) -> Signal:
     """The effect `Verify`: the proof of the order in flight."""
-    layout, role = target_of(record)
-    after = record.epoch + 1
+    target = ordered(record)
     try:
-        state, probe = await verify(pod, layout, role, after)
+        state, probe = await verify(pod, target)
     except EngineCallError as error:
         return Event.VERIFY_FAILED, Detail(cause(error, reasons.VERIFICATION_FAILED), str(error))
     proof = Proof(
@@ -57,10 +57,17 @@ async def prove(pod: Pod, record: Record) -> Signal:
         epoch_after=state.epoch,
         ranks=state.ranks,
         expected_ranks=state.world_size,
-        engine=pod.residents.serving(layout).plan.name,
+        engine=pod.residents.serving(target.layout).plan.name,
         probe_tokens=probe.tokens,
         probe_seconds=round(probe.seconds, 6),
         routers=0,
-        details={**state.details, "layout": state.layout.value, "role": state.role.value},
+        details=_details(state),
     )
     return Event.VERIFIED, Detail(proof=proof)
+
+
+def _details(state: EngineState) -> dict[str, str]:
+    details = {**state.details, "layout": state.layout.value, "role": state.role.value}
+    if state.shift_threshold_tokens is not None:
+        details["shiftThresholdTokens"] = str(state.shift_threshold_tokens)
+    return details

@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +42,14 @@ class RealHost(FakeHost):
             await self.process.wait()
 
 
-@pytest_asyncio.fixture
-async def world() -> AsyncIterator[World]:
-    """A disaggregated pod with a real host and engine; it serves."""
+@asynccontextmanager
+async def real_world(**config: Any) -> AsyncIterator[World]:
+    """A pod with a real host and engine; it serves."""
     with tempfile.TemporaryDirectory() as folder:
         world = World(
             Path(folder),
             timings=TIMINGS,
-            disaggregated=True,
+            **config,
             engine_args=["--startup", "10ms", "--speed", "1000"],
             engine_env={"GEARSHIFT_ENGINE_PYTHON": sys.executable, "PYTHONPATH": SOURCES},
         )
@@ -57,6 +58,13 @@ async def world() -> AsyncIterator[World]:
             yield await world.start()
         finally:
             await world.stop()
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    """A disaggregated one."""
+    async with real_world(disaggregated=True) as world:
+        yield world
 
 
 async def engine(world: World, method: str, route: str, body: Any = None) -> Any:
@@ -100,3 +108,29 @@ async def test_a_fault_of_the_engine_never_commits(world: World, fault: str, res
         assert (found["layout"], found["epoch"]) == ("TP", 0)
     else:
         assert not (await world.state()).admitting
+
+
+async def test_the_threshold_of_shift_changes_live_with_proof_and_outlives_the_sidecar() -> None:
+    async with real_world(layouts=["Shift", "TP"], initial_layout="Shift", shift_threshold_tokens=96) as world:
+        assert (await world.state()).shift_threshold_tokens == 96
+        status = await world.ordered("Shift", shiftThresholdTokens=64, drain="None")
+        assert (status.result, status.from_, status.to) == ("Committed", "Shift", "Shift")
+        assert status.proof is not None
+        assert (status.proof.epoch_after, status.proof.details["shiftThresholdTokens"]) == (1, "64")
+        assert (await world.state()).shift_threshold_tokens == 64
+        assert (await engine(world, "GET", "engine"))["shiftThresholdTokens"] == 64
+        code, answer = await world.order("Shift", id_="t2", shiftThresholdTokens=64, expectedEpoch=1)
+        assert (code, answer["reason"]) == (422, "NoChange")
+        await world.stop_sidecar()
+        await world.start_sidecar()
+        await world.until_phase("Serving")
+        assert (await world.state()).shift_threshold_tokens == 64
+
+
+async def test_a_threshold_that_the_engine_did_not_take_is_rolled_back() -> None:
+    async with real_world(layouts=["Shift"], initial_layout="Shift", shift_threshold_tokens=96) as world:
+        await engine(world, "POST", "faults", {"faults": ["says-yes-and-does-nothing"]})
+        status = await world.ordered("Shift", shiftThresholdTokens=64, drain="None")
+        assert (status.result, status.reason, status.proof) == ("RolledBack", "VerificationFailed", None)
+        assert "shiftThresholdTokens is 96, not 64" in status.message
+        assert (await world.until_phase("Serving")).shift_threshold_tokens == 96

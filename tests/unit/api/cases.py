@@ -21,6 +21,8 @@ GOOD: dict[str, dict[str, Any]] = {
     "cpu": spec(engine={"kind": "VLLM", "device": "CPU"}, pod={"accelerators": 2}),
     "all layouts": spec(parallelism={"layouts": ["TP", "SP", "DP", "Shift"], "initial": "Shift"}),
     "shift knobs": spec(parallelism={"layouts": ["Shift"], "sequenceParallelSize": 4, "shiftThresholdTokens": 512}),
+    "shift on vllm": spec(engine={"kind": "VLLM"}, parallelism={"layouts": ["Shift", "DP", "TP"]}),
+    "sequence parallel on vllm": spec(engine={"kind": "VLLM"}, parallelism={"layouts": ["SP", "DP"]}),
     "split roles": spec(**roles({"name": "Prefill", "replicas": 2}, {"name": "Decode", "min": 1, "max": 3})),
     "scaled to zero": spec(replicas=0),
     "claim": spec(model={"uri": "pvc://models/llama/8b", "servedName": "llama-8b"}),
@@ -62,9 +64,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         spec(pod={"accelerators": 4}, parallelism={"layouts": ["SP"], "sequenceParallelSize": 8}),
         "sequenceParallelSize: 8 does not divide pod.accelerators 4",
     ),
-    "shift on vllm": (
-        spec(engine={"kind": "VLLM"}, parallelism={"layouts": ["Shift"]}),
-        "engine.kind VLLM serves TP and DP",
+    "SP and shift on vllm": (
+        spec(engine={"kind": "VLLM"}, parallelism={"layouts": ["Shift", "SP"]}),
+        "engine.kind VLLM serves SP without TP and Shift",
+    ),
+    "SP and TP on vllm": (
+        spec(engine={"kind": "VLLM"}, parallelism={"layouts": ["TP", "DP", "SP"]}),
+        "engine.kind VLLM serves SP without TP and Shift",
     ),
     "layouts of one accelerator": (
         spec(pod={"accelerators": 1}, parallelism={"layouts": ["TP", "DP"]}),

@@ -26,6 +26,15 @@ def test_kept_by(change: dict[str, Any]) -> None:
     assert revision(spec(**BASE | change)) == revision(spec(**BASE))
 
 
+SHIFT: dict[str, Any] = {"layouts": ["Shift"], "shiftThresholdTokens": 96}
+
+
+def test_a_threshold_is_changed_live_but_not_left_out_live() -> None:
+    fixed = revision(spec(parallelism=SHIFT))
+    assert revision(spec(parallelism=SHIFT | {"shiftThresholdTokens": 64})) == fixed
+    assert revision(spec(parallelism={"layouts": ["Shift"]})) != fixed
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -61,6 +61,54 @@ def test_resident_engines_listen_on_successive_ports(make_settings: MakeSettings
     assert sides == ["5600", "5616"]
 
 
+def shift_argv(make_settings: MakeSettings, **changes: object) -> list[str]:
+    (plan,) = plan_engines(make_settings(initial_layout=changes["layouts"][0], **changes), [0, 1]).plans  # type: ignore[index]
+    assert plan.name == "shift"
+    return spec(plan)[0]
+
+
+def test_shift_is_a_tensor_parallel_engine_with_its_own_worker(make_settings: MakeSettings) -> None:
+    argv = shift_argv(
+        make_settings, layouts=["Shift", "TP"], accelerators=4, sequence_parallel_size=2, shift_threshold_tokens=96
+    )
+    assert option(argv, "--tensor-parallel-size") == "4"
+    assert option(argv, "--worker-cls") == "gearshift.engine.shift.cpu.ShiftWorker"
+    assert json.loads(option(argv, "--additional-config") or "") == {
+        "gearshift": {"sequenceParallelSize": 2, "thresholdTokens": 96}
+    }
+
+
+def test_sequence_parallel_alone_is_shift_with_threshold_zero(make_settings: MakeSettings) -> None:
+    argv = shift_argv(make_settings, layouts=["SP"])
+    assert json.loads(option(argv, "--additional-config") or "") == {"gearshift": {"thresholdTokens": 0}}
+
+
+def test_the_users_own_settings_of_the_shift_engine_are_kept(make_settings: MakeSettings) -> None:
+    given = {"mine": 1, "gearshift": {"keyValueExchange": "gather"}}
+    argv = shift_argv(make_settings, layouts=["Shift"], engine_args=["--additional-config", json.dumps(given)])
+    assert argv.count("--additional-config") == 1
+    assert json.loads(option(argv, "--additional-config") or "") == given
+
+
+@pytest.mark.parametrize(
+    ("changes", "graphs"),
+    [
+        ({"layouts": ["Shift"]}, {}),
+        ({"layouts": ["Shift"], "shift_threshold_tokens": 1024}, {}),
+        ({"layouts": ["Shift"], "shift_threshold_tokens": 128}, {"--max-cudagraph-capture-size": "128"}),
+        ({"layouts": ["Shift"], "shift_threshold_tokens": 128, "engine_args": ["--enforce-eager"]}, {}),
+        ({"layouts": ["SP"]}, {"--compilation-config": '{"cudagraph_mode": "NONE"}'}),
+    ],
+)
+def test_no_graph_is_larger_than_the_threshold(
+    make_settings: MakeSettings, changes: dict[str, object], graphs: dict[str, str]
+) -> None:
+    argv = shift_argv(make_settings, device="CUDA", **changes)
+    assert option(argv, "--worker-cls") == "gearshift.engine.shift.cuda.ShiftWorker"
+    names = ("--max-cudagraph-capture-size", "--compilation-config")
+    assert {name: option(argv, name) for name in names if name in argv} == graphs
+
+
 def test_split_roles_start_with_a_connector(make_settings: MakeSettings) -> None:
     plan = plan_engines(make_settings(disaggregated=True), [0]).plans[0]
     argv, env = spec(plan)
@@ -145,7 +193,13 @@ def test_residents_split_the_memory_of_an_accelerator(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"layouts": ["TP", "Shift"]}, "engine VLLM serves TP and DP, not SP or Shift"),
+        (
+            {"layouts": ["Shift"], "engine_args": ["--additional-config", '{"gearshift": {"thresholdTokens": 3}}']},
+            "engineArgs --additional-config: gearshift.thresholdTokens is set by Gearshift",
+        ),
+        ({"layouts": ["Shift"], "engine_args": ["--additional-config=[1]"]}, "'[1]' is not a JSON object"),
+        ({"layouts": ["Shift"], "engine_args": ["--additional-config={"]}, "engineArgs --additional-config: "),
+        ({"layouts": ["Shift"], "engine_args": ["--worker-cls=x.Y"]}, "engineArgs: --worker-cls is set by Gearshift"),
         ({"engine_args": ["--port", "9"]}, "engineArgs: --port is set by Gearshift"),
         ({"engine_args": ["--tensor_parallel_size=4"]}, "engineArgs: --tensor-parallel-size is set"),
         ({"engine_env": {"VLLM_CPU_KVCACHE_SPACE": "1"}}, "engineEnv VLLM_CPU_KVCACHE_SPACE: '1' is not 2 or more"),

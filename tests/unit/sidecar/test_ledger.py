@@ -19,6 +19,7 @@ from gearshift.sidecar.ledger import (
     new_record,
     restore,
     target_of,
+    threshold_of,
 )
 from gearshift.sidecar.machine import IN_FLIGHT, STABLE, TABLE, Event, IllegalEventError
 
@@ -217,3 +218,30 @@ def test_walks_keep_the_promises_of_a_pod(data: st.DataObject) -> None:
         assert all(seconds >= 0 for item in record.transitions for seconds in item.seconds_by_phase.values())
         if record.phase is not PodPhase.TERMINATING and data.draw(st.booleans()) and number % 7 == 0:
             record = restore(Record.model_validate_json(record.model_dump_json(by_alias=True)), now)
+
+
+def test_a_threshold_is_committed_with_its_proof_and_kept_by_other_orders(
+    make_record: MakeRecord, make_order: MakeOrder
+) -> None:
+    shifting = make_record(layout=Layout.SHIFT, shift_threshold_tokens=96)
+    record, _ = advance(shifting, Event.ORDERED, 11.0, Detail(order=make_order(to="Shift", shift_threshold_tokens=64)))
+    assert (record.shift_threshold_tokens, threshold_of(record)) == (96, 64)
+    assert (record.transition is not None) and record.transition.shift_threshold_tokens == 64
+    for event, detail in (
+        (Event.DRAINED, Detail()),
+        (Event.SWITCHED, Detail()),
+        (Event.VERIFIED, Detail(proof=proof_for(shifting))),
+        (Event.CONFIRMED, Detail(proof=proof_for(shifting))),
+    ):
+        record, _ = advance(record, event, 12.0, detail)
+    assert (record.layout, record.epoch, record.shift_threshold_tokens) == (Layout.SHIFT, 5, 64)
+    record, _ = advance(record, Event.ORDERED, 13.0, Detail(order=make_order(id="t2", to="TP", expected_epoch=5)))
+    assert threshold_of(record) == 64
+
+
+def test_a_threshold_that_was_not_proven_is_forgotten(make_record: MakeRecord, make_order: MakeOrder) -> None:
+    shifting = make_record(layout=Layout.SHIFT, shift_threshold_tokens=96)
+    record, _ = advance(shifting, Event.ORDERED, 11.0, Detail(order=make_order(to="Shift", shift_threshold_tokens=64)))
+    for event in (Event.DRAINED, Event.SWITCH_FAILED, Event.RESTORED):
+        record, _ = advance(record, event, 12.0, Detail())
+    assert (record.epoch, record.shift_threshold_tokens, threshold_of(record)) == (4, 96, 96)

@@ -57,6 +57,58 @@ def test_a_wrong_order_is_refused_by_name(
         assert judgement.error.epoch == 4
 
 
+SHIFTING = Capability(
+    layouts=frozenset({Layout.TP, Layout.SHIFT}),
+    roles=frozenset({Role.UNIFIED}),
+    undrained=frozenset({Layout.TP, Layout.SHIFT}),
+    shift_threshold_tokens=96,
+    shift_floor_tokens=32,
+)
+
+
+def test_another_threshold_is_a_change_within_the_layout(make_record: MakeRecord, make_order: MakeOrder) -> None:
+    order = make_order(to="Shift", shift_threshold_tokens=64, drain="None")
+    assert judge(make_record(layout=Layout.SHIFT), order, SHIFTING) == Accepted()
+
+
+@pytest.mark.parametrize(
+    ("layout", "order", "reason", "words"),
+    [
+        ("Shift", {"shift_threshold_tokens": 96}, "NoChange", "layout is Shift already"),
+        ("Shift", {}, "NoChange", "layout is Shift already"),
+        ("TP", {"shift_threshold_tokens": 31}, "NotCapable", "shiftThresholdTokens 31 is below 32, the largest graph"),
+        (
+            "Shift",
+            {"to": "TP", "shift_threshold_tokens": 64},
+            "NotCapable",
+            "only layout Shift has a threshold, not TP",
+        ),
+        (
+            "Shift",
+            {"kind": "Role", "to": "Unified", "shift_threshold_tokens": 64},
+            "NotCapable",
+            "only layout Shift has a threshold, not Unified",
+        ),
+    ],
+)
+def test_a_wrong_threshold_is_refused(
+    make_record: MakeRecord, make_order: MakeOrder, layout: str, order: dict[str, Any], reason: str, words: str
+) -> None:
+    judgement = judge(make_record(layout=layout), make_order(**{"to": "Shift", **order}), SHIFTING)
+    assert isinstance(judgement, Refused)
+    assert (judgement.code, judgement.error.reason) == (422, reason)
+    assert words in judgement.error.message
+
+
+def test_an_id_is_bound_to_its_threshold(make_record: MakeRecord, make_order: MakeOrder) -> None:
+    order = make_order(to="Shift", shift_threshold_tokens=64)
+    busy, _ = advance(make_record(layout=Layout.SHIFT), Event.ORDERED, 11.0, Detail(order=order))
+    assert isinstance(judge(busy, order, SHIFTING), Repeated)
+    other = judge(busy, make_order(to="Shift", shift_threshold_tokens=65), SHIFTING)
+    assert isinstance(other, Refused)
+    assert other.error.reason == "IdReused"
+
+
 def test_one_transition_at_a_time_and_the_same_one_twice(make_record: MakeRecord, make_order: MakeOrder) -> None:
     busy, _ = advance(make_record(), Event.ORDERED, 11.0, Detail(order=make_order()))
     other = judge(busy, make_order(id="t2"), CAPABLE)

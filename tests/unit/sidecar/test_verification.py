@@ -8,7 +8,8 @@ import pytest
 from gearshift.api.engine import EngineState, RoleKnobs
 from gearshift.api.vocabulary import Layout, Role
 from gearshift.sidecar.engine_client import EngineCallError, probe_body, read_probe
-from gearshift.sidecar.switching import Target, needs_role
+from gearshift.sidecar.switching import needs_role
+from gearshift.sidecar.target import Target
 from gearshift.sidecar.verification import contradictions
 
 
@@ -27,7 +28,7 @@ def engine_state(**changes: Any) -> EngineState:
 
 
 def test_an_engine_that_is_as_wanted_contradicts_nothing() -> None:
-    assert contradictions(engine_state(), Layout.DP, Role.DECODE, 5) == []
+    assert contradictions(engine_state(), Target(Layout.DP, Role.DECODE, 5)) == []
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,28 @@ def test_an_engine_that_is_as_wanted_contradicts_nothing() -> None:
     ],
 )
 def test_every_difference_is_a_contradiction(changes: dict[str, Any], words: str) -> None:
-    assert contradictions(engine_state(**changes), Layout.DP, Role.DECODE, 5) == [words]
+    assert contradictions(engine_state(**changes), Target(Layout.DP, Role.DECODE, 5)) == [words]
+
+
+@pytest.mark.parametrize(
+    ("held", "asked", "words"),
+    [
+        (64, 64, []),
+        (64, None, []),
+        (None, None, []),
+        (64, 65, ["shiftThresholdTokens is 64, not 65"]),
+        (None, 0, ["shiftThresholdTokens is None, not 0"]),
+    ],
+)
+def test_the_threshold_of_shift_is_proven_when_one_was_asked_for(
+    held: int | None, asked: int | None, words: list[str]
+) -> None:
+    state = engine_state(layout="Shift", shift_threshold_tokens=held)
+    assert contradictions(state, Target(Layout.SHIFT, Role.DECODE, 5, asked)) == words
+
+
+def test_another_layout_has_no_threshold_to_prove() -> None:
+    assert contradictions(engine_state(), Target(Layout.DP, Role.DECODE, 5, 64)) == []
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,10 @@ from gearshift.api.vocabulary import EngineKind, Layout, Role
 
 _SP_LAYOUTS: Final = (Layout.SP, Layout.SHIFT)
 
+_SP_ALONE: Final = (
+    "parallelism.layouts: engine.kind VLLM serves SP without TP and Shift; Shift chooses between TP and SP by itself"
+)
+
 # Arguments that the sidecar sets from other fields of the spec.
 OWNED_ARGS: Final = (
     "--host", "--port", "--model", "--served-model-name", "--revision", "--tensor-parallel-size", "-tp",
@@ -164,9 +168,10 @@ def _names(spec: Any) -> list[Role]:
     return [role.name for role in spec.roles]
 
 
-def _shiftless(spec: Any) -> bool:
+def _sp_alone(spec: Any) -> bool:
     layouts = spec.parallelism.layouts
-    return spec.engine.kind is EngineKind.SIMULATED or not any(x in _SP_LAYOUTS for x in layouts)
+    mixed = Layout.SP in layouts and any(x in (Layout.TP, Layout.SHIFT) for x in layouts)
+    return spec.engine.kind is EngineKind.SIMULATED or not mixed
 
 
 SPEC: Final = (
@@ -199,12 +204,11 @@ SPEC: Final = (
         ),
     ),
     Rule(
-        cel="self.engine.kind == 'Simulated' || !self.parallelism.layouts.exists(l, l in ['SP', 'Shift'])",
-        message_cel="'parallelism.layouts: engine.kind VLLM serves TP and DP; SP and Shift need engine.kind Simulated'",
-        holds=_shiftless,
-        message=lambda _: (
-            "parallelism.layouts: engine.kind VLLM serves TP and DP; SP and Shift need engine.kind Simulated"
-        ),
+        cel="self.engine.kind == 'Simulated' || !('SP' in self.parallelism.layouts)"
+        " || !self.parallelism.layouts.exists(l, l in ['TP', 'Shift'])",
+        message_cel=f"'{_SP_ALONE}'",
+        holds=_sp_alone,
+        message=lambda _: _SP_ALONE,
     ),
     Rule(
         cel="self.pod.accelerators > 1 || !self.parallelism.layouts.exists(l, l != 'TP')",

@@ -41,6 +41,9 @@ class PodStatus(StatusModel):
     epoch: int
     phase: PodPhase
     ready: bool = False
+    shift_threshold_tokens: int | None = Field(
+        default=None, description="In layout Shift: scheduled tokens above which a step runs sequence parallel."
+    )
 
 
 class PodSummary(StatusModel):

@@ -47,6 +47,7 @@ class Service:
     def state(self) -> EngineState:
         """What the scheduler and the ranks say now."""
         core, knobs = self.core, self.core.knobs
+        threshold = core.arrangement.shift_threshold_tokens
         return EngineState(
             layout=core.arrangement.layout,
             layouts=list(self.options.layouts),
@@ -63,6 +64,8 @@ class Service:
             running=core.running,
             waiting=core.waiting + self.transferring,
             kv_usage=core.kv_usage,
+            shift_threshold_tokens=threshold if core.arrangement.layout is Layout.SHIFT else None,
+            shift_floor_tokens=0,
             details=self._details(),
         )
 
