@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import nn
 
 from gearshift.engine.shift.ranks import tokens_per_rank
@@ -65,6 +64,4 @@ def _sequence_forward(
             inputs_embeds=inputs_embeds,
             **named,
         )
-    whole = hidden.new_empty(rows * group.world_size, hidden.shape[-1])
-    dist.all_gather_into_tensor(whole, hidden.contiguous(), group=group.device_group)
-    return whole[:tokens]
+    return runtime.transport.gather(hidden)[:tokens]

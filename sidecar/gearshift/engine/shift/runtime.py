@@ -10,6 +10,7 @@ from vllm.distributed import parallel_state
 from vllm.distributed.parallel_state import GroupCoordinator
 
 from gearshift.engine.shift.ranks import RankPlan
+from gearshift.engine.shift.transport import Collective, Transport
 
 
 class Mode(StrEnum):
@@ -72,8 +73,12 @@ class Runtime:
     floor_tokens: int  # largest captured graph: steps up to it never reach the wrapper
     mode: Mode = Mode.TENSOR
     forced: Mode | None = None  # for warm-up and measuring
+    transport: Transport = field(init=False)  # moves rows within the SP group
     step_tokens: int = 0  # rows of the present SP step without padding
     counters: Counters = field(default_factory=Counters)
+
+    def __post_init__(self) -> None:
+        self.transport = Collective(self.groups.sequence.device_group)
 
     def choose(self, scheduled_tokens: int) -> Mode:
         """Mode of a step; equal on all ranks, because all see the same scheduler output."""

@@ -61,9 +61,8 @@ class SequenceTree:
         """
         own, main = self.config.compilation_config.static_forward_context, self._main.compilation_config
         require_attention_layers(own)
-        transport = self._transport(
-            max(_head_plan(full, self._runtime.plan.sequence).packed_width for full in own.values())
-        )
+        widest = max(_head_plan(full, self._runtime.plan.sequence).packed_width for full in own.values())
+        self._runtime.transport = transport = self._transport(widest)
         for name, full in list(own.items()):
             replacement = self._replacement(main.static_forward_context[name], full, transport)
             parent, _, attribute = name.rpartition(".")
@@ -81,7 +80,8 @@ class SequenceTree:
             return Collective(group)
         tokens = self.config.scheduler_config.max_num_batched_tokens + SLACK_TOKENS
         size = tokens * widest_row * self.config.model_config.dtype.itemsize
-        return Peer(group, (size, size), torch.device(device.type, torch.cuda.current_device()))
+        gathered = tokens * self.config.model_config.get_hidden_size() * self.config.model_config.dtype.itemsize
+        return Peer(group, (size, size), gathered, torch.device(device.type, torch.cuda.current_device()))
 
     def _replacement(self, layer: Any, full: Any, transport: Transport) -> SequenceAttention:
         heads = _head_plan(full, self._runtime.plan.sequence)
