@@ -34,10 +34,13 @@ class Control:
         self._compat = compat
         self._shape = shape
         self._order = asyncio.Lock()
+        self.shift: Report | None = None  # view of a shift engine, as of the last state
 
     async def state(self) -> EngineState:
         """State of the engine, with the ranks' answer at most a second old."""
-        return merge(self._shape, await self._call("gearshift_state", _RANKS_MAY_REPEAT))
+        reports = await self._call("gearshift_state", _RANKS_MAY_REPEAT)
+        self.shift = reports[0]["shift"]
+        return merge(self._shape, reports)
 
     async def pause(self, request: PauseRequest) -> EngineState:
         """Stop scheduling; returns once the step in flight is done. Without that in time, scheduling goes on."""
@@ -61,7 +64,9 @@ class Control:
             return await self._proven("paused", value=False)
 
     async def layout(self, request: LayoutRequest) -> EngineState:
-        """Take an epoch for the layout that this engine has; it has no other."""
+        """Take a layout and its epoch. An engine without a sequence-parallel tree has one layout only."""
+        if self._shape.shift:
+            return await self._shift(request)
         if request.layout is not self._shape.layout:
             message = f"layout: this engine serves {self._shape.layout.value} only, not {request.layout.value}"
             raise ControlError(422, "NotCapable", message)
@@ -70,14 +75,30 @@ class Control:
         async with self._order:
             return self._agreed(await self._call("gearshift_epoch", request.epoch))
 
+    async def _shift(self, request: LayoutRequest) -> EngineState:
+        threshold = request.shift_threshold_tokens
+        async with self._order:
+            reports = await self._call("gearshift_layout", request.layout.value, request.epoch, threshold)
+            self._check_refusals(reports)
+            state = self._agreed(reports)
+        if state.layout is not request.layout or (threshold is not None and state.shift_threshold_tokens != threshold):
+            found = f"{state.layout.value} with threshold {state.shift_threshold_tokens}"
+            raise ControlError(
+                500, "NotProven", f"the ranks say layout {found}, not {request.layout.value} {threshold}"
+            )
+        return state
+
     async def role(self, request: RoleRequest) -> EngineState:
         """Take a role, its settings and its epoch."""
         async with self._order:
             reports = await self._call("gearshift_role", request.role.value, request.epoch, request.knobs.dump())
-            refusals = [report["refused"] for report in reports if "refused" in report]
-            if refusals:
-                raise ControlError(422, "NotCapable", refusals[0])
+            self._check_refusals(reports)
             return self._agreed(reports)
+
+    def _check_refusals(self, reports: list[Report]) -> None:
+        refusals = [report["refused"] for report in reports if "refused" in report]
+        if refusals:
+            raise ControlError(422, "NotCapable", refusals[0])
 
     async def _proven(self, name: str, *, value: object) -> EngineState:
         reports = await self._call("gearshift_state", _ASK_RANKS)

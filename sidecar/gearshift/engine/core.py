@@ -11,7 +11,8 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from gearshift.api.engine import RoleKnobs
-from gearshift.api.vocabulary import Role
+from gearshift.api.vocabulary import Layout, Role
+from gearshift.engine import shiftview
 from gearshift.engine.compat.base import Compat
 from gearshift.engine.knobs import KnobRefusedError, Knobs, settle
 
@@ -33,6 +34,9 @@ class Memory:
     epoch: int = 0
     ranks: int = 0
     ranks_asked_at: float = float("-inf")
+    shift: Report | None = None  # what the ranks of a shift engine said last
+    start_threshold: int = 0  # of a shift engine, when it was first asked
+    layout: Layout | None = None  # of a shift engine
 
 
 class CoreUtilities:
@@ -46,8 +50,7 @@ class CoreUtilities:
         """State of this core; ``fresh`` asks the ranks even when they have just answered."""
         memory = self._memory(core)
         if fresh or time.monotonic() - memory.ranks_asked_at > RANKS_FRESH_SECONDS:
-            memory.ranks = len(set(core.collective_rpc("gearshift_rank", RANKS_TIMEOUT_SECONDS)))
-            memory.ranks_asked_at = time.monotonic()
+            self._ask_ranks(core, memory)
         running, waiting = self._compat.counts(core.scheduler)
         return {
             "role": memory.role.value,
@@ -60,6 +63,8 @@ class CoreUtilities:
             "waiting": waiting,
             "kv_usage": self._compat.kv_usage(core.scheduler),
             "kv_held": self._compat.kv_held(core.scheduler),
+            "layout": memory.layout,
+            "shift": memory.shift,
         }
 
     def pause(self, core: Any) -> Report:
@@ -86,6 +91,28 @@ class CoreUtilities:
         """Take an epoch without any other change."""
         self._memory(core).epoch = epoch
         return self.state(core, fresh=True)
+
+    def set_layout(self, core: Any, layout: str, epoch: int, threshold: int | None) -> Report:
+        """Take a layout of the shift engine by its threshold, on all ranks before the next step; refused or done."""
+        memory, wanted = self._memory(core), Layout(layout)
+        self._ask_ranks(core, memory)
+        if memory.shift is None:
+            return {"refused": f"layout: this engine has no sequence-parallel tree for {layout}"}
+        refused = shiftview.refusal(memory.shift, wanted, threshold, memory.start_threshold)
+        if refused is not None:
+            return {"refused": refused}
+        tokens = shiftview.threshold_for(wanted, threshold, memory.start_threshold)
+        core.collective_rpc("gearshift_shift_threshold", RANKS_TIMEOUT_SECONDS, (tokens,))
+        memory.layout, memory.epoch = wanted, epoch
+        return self.state(core, fresh=True)
+
+    def _ask_ranks(self, core: Any, memory: Memory) -> None:
+        answers = core.collective_rpc("gearshift_report", RANKS_TIMEOUT_SECONDS)
+        memory.ranks, memory.shift = shiftview.agreeing(answers), shiftview.summary(answers)
+        memory.ranks_asked_at = time.monotonic()
+        if memory.shift is not None and memory.layout is None:
+            memory.start_threshold = memory.shift["thresholdTokens"]
+            memory.layout = shiftview.first_layout(memory.shift)
 
     def _memory(self, core: Any) -> Memory:
         memory = self._memories.get(core)

@@ -39,9 +39,15 @@ def register() -> None:
     def gearshift_epoch(self: Any, epoch: int) -> dict[str, Any]:
         return utilities.set_epoch(self, epoch)
 
-    def gearshift_rank(self: Any) -> int:
-        return int(self.rank)
+    def gearshift_layout(self: Any, layout: str, epoch: int, threshold: int | None) -> dict[str, Any]:
+        return utilities.set_layout(self, layout, epoch, threshold)
 
-    for function in (gearshift_state, gearshift_pause, gearshift_role, gearshift_epoch):
+    for function in (gearshift_state, gearshift_pause, gearshift_role, gearshift_epoch, gearshift_layout):
         setattr(EngineCore, function.__name__, function)
-    WorkerBase.gearshift_rank = gearshift_rank
+    WorkerBase.gearshift_report = rank_report
+
+
+def rank_report(worker: Any) -> dict[str, Any]:
+    """What one rank answers: see `gearshift.engine.shiftview.Answer`."""
+    shift = getattr(worker, "gearshift_shift_state", None)
+    return {"rank": int(worker.rank), "shift": None if shift is None else shift()}

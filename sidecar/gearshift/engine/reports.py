@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gearshift.api.engine import EngineState, RoleKnobs
 from gearshift.api.vocabulary import Layout, Role
+from gearshift.engine import shiftview
 from gearshift.engine.core import Report
 
 
@@ -16,18 +17,21 @@ class Shape:
     data_parallel_size: int
     world_size: int  # ranks of all cores together
     version: str  # of vLLM
+    shift: bool = False  # its workers hold a sequence-parallel tree too: the ranks tell its layout
 
     @property
     def layout(self) -> Layout:
-        """The only layout that this engine serves."""
+        """The only layout that an engine without a sequence-parallel tree serves."""
         return Layout.DP if self.data_parallel_size > 1 else Layout.TP
 
 
 def merge(shape: Shape, reports: Sequence[Report]) -> EngineState:
     """Sum what adds up, take the least of what must hold everywhere."""
+    shift = reports[0]["shift"]
+    layout = shape.layout if shift is None else Layout(reports[0]["layout"])
     return EngineState(
-        layout=shape.layout,
-        layouts=[shape.layout],
+        layout=layout,
+        layouts=[shape.layout] if shift is None else shiftview.served(shift),
         role=Role(reports[0]["role"]),
         epoch=min(report["epoch"] for report in reports),
         paused=all(report["paused"] for report in reports),
@@ -37,6 +41,8 @@ def merge(shape: Shape, reports: Sequence[Report]) -> EngineState:
         running=sum(report["running"] for report in reports),
         waiting=sum(report["waiting"] for report in reports),
         kv_usage=max(report["kv_usage"] for report in reports),
+        shift_threshold_tokens=shift["thresholdTokens"] if layout is Layout.SHIFT else None,
+        shift_floor_tokens=None if shift is None else shift["floorTokens"],
         details=_details(shape, reports),
     )
 
@@ -45,7 +51,7 @@ def disagreements(reports: Sequence[Report]) -> list[str]:
     """Names of what the cores should have in common and don't."""
     return [
         name
-        for name in ("role", "epoch", "paused", "knobs")
+        for name in ("role", "epoch", "paused", "knobs", "layout")
         if any(report[name] != reports[0][name] for report in reports[1:])
     ]
 
@@ -54,6 +60,10 @@ def _details(shape: Shape, reports: Sequence[Report]) -> dict[str, str]:
     mean = sum(report["kv_usage"] for report in reports) / len(reports)
     details = {"vllm": shape.version, "cores": str(len(reports)), "kvUsageMean": f"{mean:.4f}"}
     details["kvHeld"] = str(sum(report["kv_held"] for report in reports))
+    shift = reports[0]["shift"]
+    if shift is not None:
+        details["sequenceParallelSize"] = str(shift["sequenceParallelSize"])
+        details |= {f"steps{layout}": str(count) for layout, count in shift["steps"].items()}
     differing = disagreements(reports)
     if differing:
         details["coresDisagreeOn"] = ", ".join(differing)

@@ -6,6 +6,7 @@ vLLM loads it only when ``VLLM_PLUGINS`` names ``gearshift``. The routes are for
 loopback peers only, whatever address the API server listens on.
 """
 
+import asyncio
 import ipaddress
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from gearshift.api.engine import ENGINE_PREFIX, EngineError, EngineState, LayoutRequest, PauseRequest, RoleRequest
 from gearshift.engine.control import Control, ControlError
 from gearshift.engine.reports import Shape
+from gearshift.engine.shiftview import WORKERS
 
 _Body = TypeVar("_Body", bound=BaseModel)
 _Handler = Callable[[Any], Awaitable[EngineState]]
@@ -41,9 +43,24 @@ class GearshiftRoutes:
         parallel = engine_client.vllm_config.parallel_config
         replicas = int(parallel.data_parallel_size)
         shape = Shape(
-            data_parallel_size=replicas, world_size=replicas * int(parallel.world_size), version=vllm.__version__
+            data_parallel_size=replicas,
+            world_size=replicas * int(parallel.world_size),
+            version=vllm.__version__,
+            shift=str(parallel.worker_cls).startswith(WORKERS),
         )
-        state.gearshift = Control(engine_client.engine_core, select(vllm.__version__), shape)
+        state.gearshift = control = Control(engine_client.engine_core, select(vllm.__version__), shape)
+        if shape.shift:
+            state.gearshift_refresh = _export_metrics(control)
+
+
+def _export_metrics(control: Control) -> asyncio.Task[None]:
+    """Add the series of the shift engine to the API server's page; the task keeps them fresh."""
+    from prometheus_client import REGISTRY  # noqa: PLC0415 - only in an API server
+
+    from gearshift.engine.shiftmetrics import ShiftCollector, refresh  # noqa: PLC0415
+
+    REGISTRY.register(ShiftCollector(lambda: control.shift))
+    return asyncio.create_task(refresh(control))
 
 
 def is_loopback(host: str | None) -> bool:

@@ -11,6 +11,8 @@ class FakeCore:
     def __init__(self, *, ranks: int = 2, running: int = 3, chunked: bool = True) -> None:
         self.vllm_config = SimpleNamespace(parallel_config=SimpleNamespace(world_size=ranks))
         self.answers: list[int] = list(range(ranks))
+        self.thresholds: dict[int, int] = {}  # by rank, in a shift engine
+        self.floor = 0
         self.asked = 0
         self.paused = False
         self.batch_queue: list[object] | None = None
@@ -36,7 +38,33 @@ class FakeCore:
     def is_scheduler_paused(self) -> bool:
         return self.paused
 
-    def collective_rpc(self, method: str, timeout: float) -> list[Any]:
-        assert (method, timeout > 0) == ("gearshift_rank", True)
+    def shift(self, threshold: int, floor: int = 0) -> "FakeCore":
+        """Make it a shift engine."""
+        self.thresholds, self.floor = dict.fromkeys(self.answers, threshold), floor
+        return self
+
+    def collective_rpc(self, method: str, timeout: float, args: tuple[Any, ...] = ()) -> list[Any]:
+        assert timeout > 0
+        if method == "gearshift_shift_threshold":
+            (tokens,) = args
+            self.thresholds = dict.fromkeys(self.thresholds, tokens)
+            return list(self.thresholds.values())
+        assert method == "gearshift_report"
         self.asked += 1
-        return self.answers
+        return [{"rank": rank, "shift": self._shift_state(rank)} for rank in self.answers]
+
+    def _shift_state(self, rank: int) -> dict[str, Any] | None:
+        if not self.thresholds:
+            return None
+        return {
+            "thresholdTokens": self.thresholds[rank],
+            "floorTokens": self.floor,
+            "sequenceParallelSize": 2,
+            "steps": {"TP": 5, "SP": 2},
+            "tokens": {"TP": 50, "SP": 700},
+            "stepSeconds": {"TP": 0.5, "SP": 0.25},
+            "exchangedBytes": 1000,
+            "weightsBytes": {"TP": 10, "SP": 20},
+            "phases": {"load": 1.5},
+            "curve": [],
+        }

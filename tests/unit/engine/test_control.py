@@ -37,6 +37,8 @@ class FakeClient:
             return self.utilities.state(core, fresh=args[0])
         if method == "gearshift_epoch":
             return self.utilities.set_epoch(core, *args)
+        if method == "gearshift_layout":
+            return self.utilities.set_layout(core, *args)
         assert method == "gearshift_role"
         return self.utilities.set_role(core, *args)
 
@@ -133,3 +135,48 @@ async def test_a_layout_that_the_process_does_not_have_is_refused(request_: Layo
 async def test_its_own_layout_takes_the_epoch() -> None:
     control, _ = build(1)
     assert (await control.layout(LayoutRequest(layout=Layout.TP, epoch=3))).epoch == 3
+
+
+def build_shift(threshold: int = 96, floor: int = 0) -> tuple[Control, FakeClient]:
+    client = FakeClient([FakeCore().shift(threshold, floor)])
+    return Control(client, Compat032(), Shape(1, 2, "0.32.0", shift=True)), client
+
+
+async def test_a_shift_engine_says_its_layouts_and_its_threshold() -> None:
+    control, _ = build_shift(floor=32)
+    state = await control.state()
+    assert (state.layout, state.layouts) == (Layout.SHIFT, [Layout.SHIFT, Layout.TP])
+    assert (state.shift_threshold_tokens, state.shift_floor_tokens) == (96, 32)
+    assert (state.details["stepsTP"], state.details["stepsSP"], state.details["sequenceParallelSize"]) == (
+        "5",
+        "2",
+        "2",
+    )
+
+
+async def test_a_threshold_changes_live_and_is_read_back() -> None:
+    control, client = build_shift()
+    state = await control.layout(LayoutRequest(layout=Layout.SHIFT, epoch=3, shift_threshold_tokens=64))
+    assert (state.layout, state.epoch, state.shift_threshold_tokens, state.ranks) == (Layout.SHIFT, 3, 64, 2)
+    assert client.cores[0].thresholds == {0: 64, 1: 64}
+    state = await control.layout(LayoutRequest(layout=Layout.TP, epoch=4))
+    assert (state.layout, state.shift_threshold_tokens) == (Layout.TP, None)
+
+
+async def test_a_threshold_below_the_graphs_is_refused() -> None:
+    control, client = build_shift(floor=32)
+    with pytest.raises(ControlError, match="shiftThresholdTokens: 31 is below 32") as error:
+        await control.layout(LayoutRequest(layout=Layout.SHIFT, epoch=3, shift_threshold_tokens=31))
+    assert (error.value.status, error.value.reason) == (422, "NotCapable")
+    assert client.cores[0].thresholds == {0: 96, 1: 96}
+
+
+async def test_ranks_that_keep_their_threshold_are_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    control, client = build_shift()
+    deaf = client.cores[0].collective_rpc
+    monkeypatch.setattr(
+        client.cores[0], "collective_rpc", lambda method, timeout, args=(): [] if args else deaf(method, timeout)
+    )
+    with pytest.raises(ControlError, match="the ranks say layout Shift with threshold 96, not Shift 64") as error:
+        await control.layout(LayoutRequest(layout=Layout.SHIFT, epoch=3, shift_threshold_tokens=64))
+    assert (error.value.status, error.value.reason) == (500, "NotProven")

@@ -27,6 +27,8 @@ def test_the_state_at_the_start(compat: Compat) -> None:
         "waiting": 1,
         "kv_usage": 0.25,
         "kv_held": 0,
+        "layout": None,
+        "shift": None,
     }
 
 
@@ -104,3 +106,45 @@ def test_cores_of_one_process_have_memories_of_their_own() -> None:
     utilities, one, other = CoreUtilities(Compat032()), FakeCore(), FakeCore()
     utilities.set_epoch(one, 4)
     assert [utilities.state(core, fresh=False)["epoch"] for core in (one, other)] == [4, 0]
+
+
+def test_a_shift_engine_takes_layouts_by_its_threshold() -> None:
+    core, utilities = FakeCore().shift(96), CoreUtilities(Compat032())
+    assert utilities.state(core, fresh=False)["layout"] == "Shift"
+    for layout, asked, threshold in (("TP", None, 2**31 - 1), ("SP", None, 0), ("Shift", 64, 64), ("Shift", None, 96)):
+        report = utilities.set_layout(core, layout, 7, asked)
+        assert (report["layout"], report["epoch"], report["ranks"]) == (layout, 7, 2)
+        assert (core.thresholds, report["shift"]["thresholdTokens"]) == ({0: threshold, 1: threshold}, threshold)
+
+
+def test_an_engine_without_a_second_tree_has_no_threshold() -> None:
+    core = FakeCore()
+    refused = CoreUtilities(Compat032()).set_layout(core, "Shift", 7, 64)
+    assert refused == {"refused": "layout: this engine has no sequence-parallel tree for Shift"}
+
+
+@pytest.mark.parametrize(
+    ("layout", "threshold", "words"),
+    [
+        ("DP", None, "layout: this engine serves Shift, TP only, not DP"),
+        ("SP", None, "layout: this engine serves Shift, TP only, not SP"),
+        ("TP", 64, "shiftThresholdTokens: only layout Shift has a threshold, not TP"),
+        ("Shift", 31, "shiftThresholdTokens: 31 is below 32, the largest graph that was captured"),
+    ],
+)
+def test_a_refused_layout_changes_nothing(layout: str, threshold: int | None, words: str) -> None:
+    core, utilities = FakeCore().shift(96, floor=32), CoreUtilities(Compat032())
+    assert utilities.set_layout(core, layout, 7, threshold) == {"refused": words}
+    state = utilities.state(core, fresh=True)
+    assert (state["layout"], state["epoch"], core.thresholds) == ("Shift", 0, {0: 96, 1: 96})
+
+
+def test_a_rank_of_another_threshold_is_not_counted() -> None:
+    core = FakeCore(ranks=4).shift(96)
+    core.thresholds[2] = 64
+    state = CoreUtilities(Compat032()).state(core, fresh=True)
+    assert (state["ranks"], state["world_size"], state["shift"]["exchangedBytes"]) == (3, 4, 4000)
+
+
+def test_a_threshold_of_nothing_is_layout_sp() -> None:
+    assert CoreUtilities(Compat032()).state(FakeCore().shift(0), fresh=True)["layout"] == "SP"

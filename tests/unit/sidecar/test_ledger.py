@@ -226,7 +226,8 @@ def test_a_threshold_is_committed_with_its_proof_and_kept_by_other_orders(
     shifting = make_record(layout=Layout.SHIFT, shift_threshold_tokens=96)
     record, _ = advance(shifting, Event.ORDERED, 11.0, Detail(order=make_order(to="Shift", shift_threshold_tokens=64)))
     assert (record.shift_threshold_tokens, threshold_of(record)) == (96, 64)
-    assert (record.transition is not None) and record.transition.shift_threshold_tokens == 64
+    assert record.transition is not None
+    assert record.transition.shift_threshold_tokens == 64
     for event, detail in (
         (Event.DRAINED, Detail()),
         (Event.SWITCHED, Detail()),

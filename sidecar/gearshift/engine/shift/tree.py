@@ -110,8 +110,13 @@ class SequenceTree:
     def bytes(self) -> int:
         """Bytes of the SP tree's own parameters and buffers."""
         assert self.model is not None
-        tensors = {t.data_ptr(): t.nbytes for t in (*self.model.parameters(), *self.model.buffers())}
-        return sum(tensors.values())
+        return model_bytes(self.model)
+
+
+def model_bytes(model: nn.Module) -> int:
+    """Bytes of a model's parameters and buffers, shared ones once."""
+    tensors = {tensor.data_ptr(): tensor.nbytes for tensor in (*model.parameters(), *model.buffers())}
+    return sum(tensors.values())
 
 
 def _head_plan(full: Any, ranks: int) -> HeadPlan:

@@ -2,6 +2,7 @@
 """What the shift engine adds to a vLLM worker, as a mixin over the worker of either device."""
 
 import functools
+import gc
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from vllm.logger import init_logger
 
 from gearshift.engine.shift import calibration, forward
+from gearshift.engine.shift.clock import StepClock, step_clock
 from gearshift.engine.shift.exchange import HeadPlan
 from gearshift.engine.shift.loading import both_trees
 from gearshift.engine.shift.measuring import measure
@@ -17,7 +19,7 @@ from gearshift.engine.shift.ranks import plan_ranks
 from gearshift.engine.shift.runtime import Groups, Mode, Runtime
 from gearshift.engine.shift.settings import ShiftSettings
 from gearshift.engine.shift.support import require_supported
-from gearshift.engine.shift.tree import SequenceTree
+from gearshift.engine.shift.tree import SequenceTree, model_bytes
 
 logger = init_logger("vllm.gearshift.shift")
 
@@ -29,6 +31,8 @@ class ShiftWorkerMixin:
     shift_tree: SequenceTree
     shift_phases: dict[str, float]  # seconds by start-up phase
     shift_curve: list[calibration.Sample]
+    shift_clock: StepClock
+    shift_weights_bytes: dict[str, int]
 
     def load_model(self: Any, **named: Any) -> None:
         """vLLM's load, with the SP tree fed from the same pass."""
@@ -43,6 +47,7 @@ class ShiftWorkerMixin:
         floor = config.compilation_config.max_cudagraph_capture_size or 0
         threshold = floor if settings.threshold_tokens == "auto" else settings.threshold_tokens
         self.shift_settings, self.shift_phases, self.shift_curve = settings, {}, []
+        self.shift_clock = step_clock(config.device_config.device_type)
         self.shift_runtime = Runtime(plan, Groups.create(plan), threshold_tokens=0, floor_tokens=floor)
         self.shift_runtime.set_threshold(threshold)
         self.shift_tree = SequenceTree(config, settings, self.shift_runtime)
@@ -55,7 +60,9 @@ class ShiftWorkerMixin:
         tree, own = self.shift_tree.model, self.shift_tree.bytes()
         forward.install(runner.get_model(), tree, self.shift_runtime, _slice_multiple(tree))
         before = getattr(runner, "model_memory_usage", 0)
+        self.shift_weights_bytes = {Mode.TENSOR.value: model_bytes(runner.get_model()), Mode.SEQUENCE.value: own}
         runner.model_memory_usage = before + own  # the memory profile budgets for both trees
+        gc.collect()  # layers that were replaced go now, not in the middle of a compilation
         runner.profile_run = functools.partial(_profile_both, runner.profile_run, self)
         logger.info(
             "shift: %s, SP tree %.2f GiB, TP tree %.2f GiB", self.shift_runtime.plan, own / 2**30, before / 2**30
@@ -89,8 +96,12 @@ class ShiftWorkerMixin:
 
     def execute_model(self: Any, scheduler_output: Any) -> Any:
         """One engine step, in the mode that its number of scheduled tokens asks for."""
-        with self.shift_runtime.step(scheduler_output.total_num_scheduled_tokens):
-            return super().execute_model(scheduler_output)  # type: ignore[misc]
+        runtime, tokens = self.shift_runtime, scheduler_output.total_num_scheduled_tokens
+        with runtime.step(tokens):
+            if not tokens:
+                return super().execute_model(scheduler_output)  # type: ignore[misc]
+            with self.shift_clock.step(runtime.mode.value):
+                return super().execute_model(scheduler_output)  # type: ignore[misc]
 
     def gearshift_shift_state(self) -> dict[str, Any]:
         """What this rank says of itself: for status, metrics and proofs."""
@@ -101,7 +112,9 @@ class ShiftWorkerMixin:
             "sequenceParallelSize": runtime.plan.sequence,
             "steps": {str(mode): count for mode, count in runtime.counters.steps.items()},
             "tokens": {str(mode): count for mode, count in runtime.counters.tokens.items()},
+            "stepSeconds": dict(self.shift_clock.seconds),
             "exchangedBytes": runtime.counters.exchanged_bytes,
+            "weightsBytes": self.shift_weights_bytes,
             "phases": self.shift_phases,
             "curve": [[s.tokens, s.tensor_seconds, s.sequence_seconds] for s in self.shift_curve],
         }
