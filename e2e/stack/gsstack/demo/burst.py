@@ -18,9 +18,9 @@ MODEL = "simulated"
 POLICY = {"window": "5s", "dwell": "5s", "cooldown": "2s", "objectives": {"ttft": "1s", "itl": "50ms"}}
 PHASES = [
     Phase(seconds=10, requests_per_second=2, prompt_tokens=1024, output_tokens=32, spread=0.3),
-    Phase(seconds=25, requests_per_second=26, prompt_tokens=4096, output_tokens=16, spread=0.3),
+    Phase(seconds=25, requests_per_second=16, prompt_tokens=4096, output_tokens=16, spread=0.3),
     Phase(seconds=15, requests_per_second=2, prompt_tokens=1024, output_tokens=32, spread=0.3),
-    Phase(seconds=10, requests_per_second=20, prompt_tokens=4096, output_tokens=16, spread=0.3),
+    Phase(seconds=10, requests_per_second=16, prompt_tokens=4096, output_tokens=16, spread=0.3),
 ]
 
 
@@ -36,7 +36,7 @@ def play(stage: Stage) -> None:
         outcomes = asyncio.run(run_load(Target(url=service.url(), model=MODEL), arrivals))
     finally:
         watcher.stop()
-    _report(stage, service, outcomes, watcher)
+    _report(service, outcomes, watcher)
 
 
 def _apply(stage: Stage) -> Service:
@@ -47,7 +47,7 @@ def _apply(stage: Stage) -> Service:
     screen.say("apply an InferenceService: two prefill and two decode pods, layouts TP and DP, policy Auto")
     stage.kubectl.apply(manifests.simulated(NAME, NAMESPACE, args=args, **parts))
     service = Service(stage.kubectl, NAMESPACE, NAME)
-    service.wait_ready(120)
+    service.wait_for(lambda status: status.get("readyReplicas") == 4, "four ready pods", 120)
     screen.block(stage.kubectl("get", "gsvc", "-n", NAMESPACE))
     return service
 
@@ -87,7 +87,7 @@ class _Watcher(threading.Thread):
             raise self.error
 
 
-def _report(stage: Stage, service: Service, outcomes: list[Outcome], watcher: _Watcher) -> None:
+def _report(service: Service, outcomes: list[Outcome], watcher: _Watcher) -> None:
     screen.block("\n".join([timeline.HEADER, *timeline.lines(outcomes, watcher.samples)]))
     summary = summarize(outcomes)
     screen.say(f"{summary['requests']} requests, {summary['failed']} failed, TTFT {summary['ttft_ms']} ms")
@@ -96,7 +96,6 @@ def _report(stage: Stage, service: Service, outcomes: list[Outcome], watcher: _W
     for record in history:
         shown = f"{record['pod']} {record['kind']} {record['from']}->{record['to']} {record['result']}"
         screen.block(f"{shown} in {record.get('durationMilliseconds')} ms ({record['reason']}) {record.get('proof')}")
-    screen.block(stage.kubectl("get", "events", "-n", NAMESPACE, "--sort-by=.lastTimestamp").splitlines()[0])
     _check(summary, history)
 
 
