@@ -6,5 +6,5 @@ parallel size is ``P / SP``, and wraps the outer ``forward``: a step with more s
 its tokens sliced over the SP group and runs that tree; the others run vLLM's own. KV cache, scheduler, connectors,
 graphs and sampler stay vLLM's. The idea is Shift Parallelism (arXiv 2509.16495).
 
-`settings`, `ranks` and `exchange` are pure; `worker` and below need vLLM and torch.
+`settings`, `ranks`, `exchange`, `steps`, `calibration` and `support` are pure; `worker` and below need vLLM and torch.
 """

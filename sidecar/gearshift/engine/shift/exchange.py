@@ -65,6 +65,15 @@ class HeadPlan:
         """Elements of a rank's attention output row."""
         return self.local_query * self.value_size
 
+    def query_heads(self, position: int) -> range:
+        """Query heads of the shard that a rank attends with, by its position in the SP group."""
+        return range(position * self.local_query, (position + 1) * self.local_query)
+
+    def key_value_heads(self, position: int) -> range:
+        """KV heads of the shard that a rank keeps, by its position in the SP group."""
+        begin = position // self.share * self.local_key_value
+        return range(begin, begin + self.local_key_value)
+
     def received_elements(self, method: Method) -> float:
         """Key and value elements per token that a rank receives from other ranks before attention."""
         width = self.key_width + self.value_width
@@ -74,7 +83,10 @@ class HeadPlan:
         return width * (from_others / self.share + (self.share - 1) / self.share)
 
     def cheaper(self) -> Method:
-        """The method that moves fewer bytes; `replicate` on a tie, because it is one collective less."""
+        """The method by which a rank receives fewer bytes; `replicate` on a tie, because it is one collective less.
+
+        Where all ranks reach each other alike that is `replicate`: it moves nothing that its receiver does not keep.
+        """
         return "gather" if self.received_elements("gather") < self.received_elements("replicate") else "replicate"
 
     def gather_groups(self) -> list[list[int]]:

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 from gearshift.engine.shift.ranks import tokens_per_rank
-from gearshift.engine.shift.runtime import Mode, Runtime
+from gearshift.engine.shift.runtime import Runtime
+from gearshift.engine.shift.steps import Mode
 
 
 def install(model: nn.Module, tree: nn.Module, runtime: Runtime, multiple: int) -> None:

@@ -8,7 +8,8 @@ import torch
 from vllm.distributed import parallel_state
 
 from gearshift.engine.shift.calibration import Sample
-from gearshift.engine.shift.runtime import Mode, Runtime
+from gearshift.engine.shift.runtime import Runtime
+from gearshift.engine.shift.steps import Mode
 
 REPEATS = 3
 

@@ -2,7 +2,7 @@
 """Settings of the shift engine: ``additional_config["gearshift"]`` of vLLM, checked once at start."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError
 
@@ -20,7 +20,7 @@ class ShiftSettings(FrozenModel):
 
     sequence_parallel_size: int | None = Field(default=None, ge=2, le=64)
     """Ranks of one sequence-parallel group; all ranks when None."""
-    threshold_tokens: int | Literal["auto"] = "auto"
+    threshold_tokens: Annotated[int, Field(ge=0)] | Literal["auto"] = "auto"
     """Steps with more scheduled tokens run sequence parallel; ``auto`` measures both trees at warm-up."""
     max_threshold_tokens: int = Field(default=4096, ge=1)
     """Largest threshold that ``auto`` takes."""

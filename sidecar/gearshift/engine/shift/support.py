@@ -14,25 +14,41 @@ def require_supported(vllm_config: Any) -> None:
     Raises:
         ShiftSettingsError: names the setting that the shift engine can't honour.
     """
-    parallel, model = vllm_config.parallel_config, vllm_config.model_config
-    refused = {
-        "pipeline_parallel_size": parallel.pipeline_parallel_size > 1,
-        "enable_expert_parallel": parallel.enable_expert_parallel,
-        "data_parallel_size": parallel.data_parallel_size > 1,
-        "decode_context_parallel_size": parallel.decode_context_parallel_size > 1,
-        "enable_lora": vllm_config.lora_config is not None,
-        "model: multi-head latent attention (MLA)": model.use_mla,
-        "model: multimodal": model.is_multimodal_model,
-        "model: encoder-decoder": model.is_encoder_decoder,
-    }
-    for setting, present in refused.items():
-        if present:
-            raise ShiftSettingsError(f"{setting} is not supported by layout Shift")
+    refused = [*_refused_settings(vllm_config), *_refused_models(vllm_config.model_config)]
+    if refused:
+        raise ShiftSettingsError(f"{refused[0]} is not supported by layout Shift")
     speculation = vllm_config.speculative_config
     if speculation is not None and speculation.method not in _SPECULATION:
         raise ShiftSettingsError(
             f"speculative_config.method: {speculation.method!r} is not supported by layout Shift; {_SPECULATION} is"
         )
+
+
+def _refused_settings(vllm_config: Any) -> list[str]:
+    parallel = vllm_config.parallel_config
+    only = {
+        "pipeline_parallel_size": 1,
+        "enable_expert_parallel": False,
+        "data_parallel_size": 1,
+        "decode_context_parallel_size": 1,
+        "prefill_context_parallel_size": 1,
+        "enable_dbo": False,
+    }
+    found = {name: getattr(parallel, name) for name in only}
+    refused = [f"{name}: {value}" for name, value in found.items() if value != only[name]]
+    return refused if vllm_config.lora_config is None else [*refused, "enable_lora"]
+
+
+def _refused_models(model: Any) -> list[str]:
+    kinds = {
+        "multi-head latent attention (MLA)": model.use_mla,
+        "multimodal": model.is_multimodal_model,
+        "encoder-decoder": model.is_encoder_decoder,
+        "state-space or linear attention layers": model.is_hybrid,
+        "without attention": model.is_attention_free,
+        f"mixture of experts ({model.hf_text_config.model_type})": model.is_moe,
+    }
+    return [f"model: {kind}" for kind, found in kinds.items() if found]
 
 
 def require_attention_layers(context: dict[str, Any]) -> None:

@@ -16,8 +16,9 @@ from gearshift.engine.shift.exchange import HeadPlan
 from gearshift.engine.shift.loading import both_trees
 from gearshift.engine.shift.measuring import measure
 from gearshift.engine.shift.ranks import plan_ranks
-from gearshift.engine.shift.runtime import Groups, Mode, Runtime
+from gearshift.engine.shift.runtime import Groups, Runtime
 from gearshift.engine.shift.settings import ShiftSettings
+from gearshift.engine.shift.steps import Mode
 from gearshift.engine.shift.support import require_supported
 from gearshift.engine.shift.tree import SequenceTree, model_bytes
 
