@@ -6,9 +6,16 @@ from pathlib import Path
 import pytest
 
 from gearshift.engine.compat import SUPPORTED, UnsupportedVersionError, select
-from gearshift.engine.compat.symbols import Symbol, broken
+from gearshift.engine.compat.symbols import Function, Symbol, broken
 
 SOURCE = """
+_GROUP: "Thing | None" = None
+
+
+def build(ranks, *, backend):
+    return Thing()
+
+
 class Thing(Base):
     declared: int = 3
 
@@ -48,7 +55,13 @@ def test_what_is_there_is_not_broken(vllm: Path) -> None:
     symbol = Symbol(
         "v1.thing", "Thing", methods=(("call", ("method", "engine")),), assigned=("made", "counted", "declared")
     )
-    assert broken(vllm, (symbol,)) == []
+    build, group = Function("v1.thing", "build", ("ranks", "backend")), Function("v1.thing", "_GROUP")
+    assert broken(vllm, (symbol, build, group)) == []
+
+
+def test_a_package_is_read_from_its_init(vllm: Path) -> None:
+    (vllm / "v1" / "__init__.py").write_text(SOURCE)
+    assert broken(vllm, (Function("v1", "build", ("ranks",)),)) == []
 
 
 @pytest.mark.parametrize(
@@ -59,7 +72,10 @@ def test_what_is_there_is_not_broken(vllm: Path) -> None:
         (Symbol("v1.thing", "Thing", methods=(("gone", ()),)), "vllm.v1.thing.Thing.gone: no such method"),
         (Symbol("v1.thing", "Thing", methods=(("call", ("x",)),)), "vllm.v1.thing.Thing.call: no parameter 'x'"),
         (Symbol("v1.thing", "Thing", assigned=("lost",)), "vllm.v1.thing.Thing.lost: never assigned"),
+        (Function("v1.thing", "demolish", ()), "vllm.v1.thing.demolish: no such function"),
+        (Function("v1.thing", "build", ("x",)), "vllm.v1.thing.build: no parameter 'x'"),
+        (Function("v1.thing", "_OTHER"), "vllm.v1.thing._OTHER: never assigned"),
     ],
 )
-def test_what_is_missing_is_named(vllm: Path, symbol: Symbol, problem: str) -> None:
+def test_what_is_missing_is_named(vllm: Path, symbol: Symbol | Function, problem: str) -> None:
     assert broken(vllm, (symbol,)) == [problem]

@@ -4,14 +4,16 @@
 import asyncio
 from typing import Any, ClassVar
 
-from gearshift.engine.compat.symbols import Symbol
+from gearshift.engine.compat.shift import SHIFT
+from gearshift.engine.compat.symbols import Function, Symbol
 from gearshift.engine.knobs import KnobRefusedError, Knobs
 
 SCHEDULER = "v1.core.sched.scheduler"
 CORE = "v1.engine.core"
 CLIENT = "v1.engine.core_client"
 
-COMMON: tuple[Symbol, ...] = (
+COMMON: tuple[Symbol | Function, ...] = (
+    *SHIFT,
     Symbol(
         CORE,
         "EngineCore",
@@ -55,7 +57,7 @@ class Compat:
     """Access to vLLM's scheduler (inside an EngineCore) and to its cores (from the API server)."""
 
     minor: ClassVar[str]
-    symbols: ClassVar[tuple[Symbol, ...]]
+    symbols: ClassVar[tuple[Symbol | Function, ...]]
 
     def read_knobs(self, scheduler: Any) -> Knobs:
         """The scheduler's settings as they are now."""

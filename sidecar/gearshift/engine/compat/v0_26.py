@@ -4,7 +4,7 @@
 from typing import Any, ClassVar, Final
 
 from gearshift.engine.compat.base import CLIENT, COMMON, Compat
-from gearshift.engine.compat.symbols import Symbol
+from gearshift.engine.compat.symbols import Function, Symbol
 from gearshift.engine.knobs import KnobRefusedError
 
 
@@ -12,7 +12,7 @@ class Compat026(Compat):
     """``max_num_running_reqs`` must never be below the number of running requests."""
 
     minor: ClassVar[str] = "0.26"
-    symbols: ClassVar[tuple[Symbol, ...]] = (
+    symbols: ClassVar[tuple[Symbol | Function, ...]] = (
         *COMMON,
         Symbol(CLIENT, "AsyncMPClient", methods=(("_call_utility_async", ("method", "engine")),)),
         Symbol(CLIENT, "MPClient", assigned=("core_engines",)),

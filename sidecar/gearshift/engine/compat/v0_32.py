@@ -4,14 +4,14 @@
 from typing import Any, ClassVar, Final
 
 from gearshift.engine.compat.base import CLIENT, COMMON, SCHEDULER, Compat
-from gearshift.engine.compat.symbols import Symbol
+from gearshift.engine.compat.symbols import Function, Symbol
 
 
 class Compat032(Compat):
     """``max_num_active_reqs`` may fall below what runs: no more are admitted until enough have ended."""
 
     minor: ClassVar[str] = "0.32"
-    symbols: ClassVar[tuple[Symbol, ...]] = (
+    symbols: ClassVar[tuple[Symbol | Function, ...]] = (
         *COMMON,
         Symbol(SCHEDULER, "Scheduler", assigned=("max_num_active_reqs",)),
         Symbol(CLIENT, "AsyncMPClient", methods=(("call_utility_all_async", ("method",)),)),

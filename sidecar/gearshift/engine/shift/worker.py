@@ -152,8 +152,8 @@ def _slice_multiple(tree: Any) -> int:
     return max((heads.share for heads in plans), default=1)
 
 
-def _profile_both(profile_run: Callable[[], None], worker: Any) -> None:
+def _profile_both(profile_run: Callable[..., None], worker: Any, *given: Any, **named: Any) -> None:
     """Profile the TP tree, then the SP tree: the peak that vLLM reads is that of the larger one."""
-    profile_run()
+    profile_run(*given, **named)
     with _phase(worker, "profile_sp"), worker.shift_runtime.force(Mode.SEQUENCE):
-        profile_run()
+        profile_run(*given, **named)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shift engine in a real vLLM: whatever the threshold, it says what tensor parallelism says."""
+
+import dataclasses
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.vllm.engines import Client, Environment, prompt, start
+from tools.tinymodel.make import make
+from tools.tinymodel.shape import Shape
+
+BLOCK_TOKENS = 32
+BLOCKS = 27  # as many as all prompts of a batch need, so that their answers make some of them wait
+SMALL_KV = ["--num-gpu-blocks-override", str(BLOCKS), "--block-size", str(BLOCK_TOKENS), "--max-model-len", "512"]
+CHUNKED = ["--max-num-batched-tokens", "128", "--max-num-seqs", "16"]
+ANSWER_TOKENS = 48
+LENGTHS = range(20, 240, 40)
+THRESHOLDS = (64, 3)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One engine."""
+
+    name: str
+    ranks: int
+    kv_heads: int
+    settings: dict[str, Any] = field(default_factory=dict)
+    compiled: bool = False
+
+    def arguments(self) -> list[str]:
+        """What makes a server a shift engine, with little KV cache."""
+        settings = {"gearshift": {"thresholdTokens": 64, **self.settings}}
+        worker = ["--worker-cls", "gearshift.engine.shift.cpu.ShiftWorker", "--additional-config", json.dumps(settings)]
+        mode = ["--no-enforce-eager"] if self.compiled else []
+        ranks = ["--tensor-parallel-size", str(self.ranks)]
+        return [*ranks, *worker, *SMALL_KV, *CHUNKED, *mode, "--enable-prompt-tokens-details"]
+
+
+SP2 = Case("sp2", ranks=2, kv_heads=4)
+CASES = [
+    SP2,
+    Case("sp2xtp2", ranks=4, kv_heads=1, settings={"sequenceParallelSize": 2}, compiled=True),
+    Case("sp4", ranks=4, kv_heads=1, settings={"keyValueExchange": "gather"}),
+]
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A running shift engine."""
+
+    case: Case
+    client: Client
+
+    def layout(self, layout: str, threshold: int | None = None) -> dict[str, Any]:
+        """Order a layout; the state that was read back."""
+        body: dict[str, Any] = {"layout": layout, "epoch": 1}
+        if threshold is not None:
+            body["shiftThresholdTokens"] = threshold
+        state = self.client.order("POST", "layout", body)
+        assert (state["layout"], state["ranks"]) == (layout, self.case.ranks)
+        return state
+
+    def steps(self) -> dict[str, float]:
+        """Engine steps by layout, once the page shows those that the engine counts now."""
+        self.client.state()
+        time.sleep(1.1)  # the ranks may repeat an answer that is a second old
+        self.client.state()
+        return {name: series(self.client, f'gearshift_shift_steps_total{{layout="{name}"}}') for name in ("TP", "SP")}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a batch of prompts got."""
+
+    tokens: list[list[int]]
+    mean_nll: list[float]
+    preemptions: float
+
+
+def series(client: Client, name: str) -> float:
+    """Value of one series of the metrics page."""
+    _, text = client.call("GET", "/metrics")
+    (line,) = (line for line in text.splitlines() if line.rpartition(" ")[0] == name)
+    return float(str(line).rpartition(" ")[2])
+
+
+def answer_batch(client: Client, salt: str) -> Batch:
+    """All prompts at once, greedy, with the likelihood of their own tokens; no prefix of another salt is reused."""
+    prompts = [prompt(seed, length) for seed, length in enumerate(LENGTHS)]
+    before = client.metric("vllm:num_preemptions_total")
+    body = {"prompt": prompts, "max_tokens": ANSWER_TOKENS, "prompt_logprobs": 0, "cache_salt": salt}
+    fixed = {"model": "tiny", "temperature": 0, "ignore_eos": True, "return_token_ids": True}
+    status, answer = client.call("POST", "/v1/completions", body | fixed)
+    assert status == 200, answer
+    choices = sorted(answer["choices"], key=lambda choice: choice["index"])
+    return Batch(
+        [choice["token_ids"] for choice in choices],
+        [_mean_nll(ids, choice["prompt_logprobs"]) for ids, choice in zip(prompts, choices, strict=True)],
+        client.metric("vllm:num_preemptions_total") - before,
+    )
+
+
+def _mean_nll(ids: list[int], found: list[dict[str, Any] | None]) -> float:
+    told = [entry[str(token)]["logprob"] for token, entry in zip(ids[1:], found[1:], strict=True) if entry]
+    assert len(told) == len(ids) - 1
+    return -sum(told) / len(told)
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: case.name)
+def shift(environment: Environment, request: pytest.FixtureRequest) -> Iterator[Shift]:
+    case: Case = request.param
+    with_model = _with_model(environment, case.kv_heads)
+    cores = "|".join(str(rank % 2) for rank in range(case.ranks))
+    engine = start(with_model, case.name, cores, *case.arguments())
+    try:
+        engine.client.wait_ready(engine.process, engine.log)
+        yield Shift(case, engine.client)
+    finally:
+        engine.stop()
+
+
+def _with_model(environment: Environment, kv_heads: int) -> Environment:
+    folder = environment.scratch / f"tiny-{kv_heads}"
+    if not folder.exists():
+        make(folder, Shape(kv_heads=kv_heads), seed=1)
+    return dataclasses.replace(environment, model=folder)
+
+
+def test_every_threshold_says_the_same(shift: Shift) -> None:
+    shift.layout("TP")
+    reference = answer_batch(shift.client, "TP")
+    before = shift.steps()
+    assert (before["SP"], reference.preemptions > 0) == (0, True)
+    for layout, threshold in (("Shift", 64), ("Shift", 3), ("SP", None)):
+        shift.layout(layout, threshold)
+        batch = answer_batch(shift.client, f"{layout}{threshold}")
+        assert batch.tokens == reference.tokens, f"threshold {threshold}"
+        assert batch.mean_nll == pytest.approx(reference.mean_nll, abs=1e-5)
+        assert batch.preemptions > 0
+        after = shift.steps()
+        assert after["SP"] > before["SP"]
+        assert (after["TP"] > before["TP"]) is (layout == "Shift")
+        before = after
+
+
+@pytest.mark.parametrize(("writer", "reader"), [("TP", "SP"), ("SP", "TP"), ("Shift", "SP")])
+def test_a_prefix_of_the_other_tree_is_reused(shift: Shift, writer: str, reader: str) -> None:
+    first, longer = prompt(9, 220), prompt(9, 220) + prompt(10, 30)
+    shift.layout("TP")
+    reference = shift.client.tokens(longer, 24, cache_salt=f"reference {writer} {reader}")
+    shift.layout(writer)
+    shift.client.tokens(first, 4, cache_salt=f"{writer} {reader}")
+    shift.layout(reader)
+    answer = shift.client.complete(longer, 24, cache_salt=f"{writer} {reader}")
+    assert answer["usage"]["prompt_tokens_details"]["cached_tokens"] == 220 // BLOCK_TOKENS * BLOCK_TOKENS
+    assert answer["choices"][0]["token_ids"] == reference
