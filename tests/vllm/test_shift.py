@@ -5,12 +5,13 @@ import dataclasses
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from tests.vllm.engines import Client, Environment, prompt, start
+from tests.vllm.engines import READY_SECONDS, Client, Environment, prompt, start
 from tools.tinymodel.make import make
 from tools.tinymodel.shape import Shape
 
@@ -18,9 +19,10 @@ BLOCK_TOKENS = 32
 BLOCKS = 27  # as many as all prompts of a batch need, so that their answers make some of them wait
 SMALL_KV = ["--num-gpu-blocks-override", str(BLOCKS), "--block-size", str(BLOCK_TOKENS), "--max-model-len", "512"]
 CHUNKED = ["--max-num-batched-tokens", "128", "--max-num-seqs", "16"]
+COMMON = [*SMALL_KV, *CHUNKED, "--enable-prompt-tokens-details"]
 ANSWER_TOKENS = 48
 LENGTHS = range(20, 240, 40)
-THRESHOLDS = (64, 3)
+LAYOUTS = (("TP", None), ("Shift", 64), ("Shift", 3), ("SP", None))
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,14 @@ class Case:
         worker = ["--worker-cls", "gearshift.engine.shift.cpu.ShiftWorker", "--additional-config", json.dumps(settings)]
         mode = ["--no-enforce-eager"] if self.compiled else []
         ranks = ["--tensor-parallel-size", str(self.ranks)]
-        return [*ranks, *worker, *SMALL_KV, *CHUNKED, *mode, "--enable-prompt-tokens-details"]
+        return [*ranks, *worker, *mode, *COMMON]
 
 
 SP2 = Case("sp2", ranks=2, kv_heads=4)
 CASES = [
     SP2,
     Case("sp2xtp2", ranks=4, kv_heads=1, settings={"sequenceParallelSize": 2}, compiled=True),
-    Case("sp4", ranks=4, kv_heads=1, settings={"keyValueExchange": "gather"}),
+    Case("sp4", ranks=4, kv_heads=1, settings={"keyValueExchange": "gather", "shareVocabulary": True}),
 ]
 
 
@@ -56,6 +58,7 @@ class Shift:
 
     case: Case
     client: Client
+    plain: Client | None = None  # a server without the second tree
 
     def layout(self, layout: str, threshold: int | None = None) -> dict[str, Any]:
         """Order a layout; the state that was read back."""
@@ -107,22 +110,27 @@ def answer_batch(client: Client, salt: str) -> Batch:
 
 
 def _mean_nll(ids: list[int], found: list[dict[str, Any] | None]) -> float:
-    told = [entry[str(token)]["logprob"] for token, entry in zip(ids[1:], found[1:], strict=True) if entry]
+    told: list[float] = [entry[str(token)]["logprob"] for token, entry in zip(ids[1:], found[1:], strict=True) if entry]
     assert len(told) == len(ids) - 1
     return -sum(told) / len(told)
 
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: case.name)
 def shift(environment: Environment, request: pytest.FixtureRequest) -> Iterator[Shift]:
+    """A shift engine; beside the first one a plain engine of as many ranks."""
     case: Case = request.param
     with_model = _with_model(environment, case.kv_heads)
     cores = "|".join(str(rank % 2) for rank in range(case.ranks))
-    engine = start(with_model, case.name, cores, *case.arguments())
+    engines = [start(with_model, case.name, cores, *case.arguments())]
+    if case is SP2:
+        engines.append(start(with_model, "plain", cores, "--tensor-parallel-size", str(case.ranks), *COMMON))
     try:
-        engine.client.wait_ready(engine.process, engine.log)
-        yield Shift(case, engine.client)
+        for engine in engines:
+            engine.client.wait_ready(engine.process, engine.log)
+        yield Shift(case, *(engine.client for engine in engines))
     finally:
-        engine.stop()
+        for engine in engines:
+            engine.stop()
 
 
 def _with_model(environment: Environment, kv_heads: int) -> Environment:
@@ -134,18 +142,17 @@ def _with_model(environment: Environment, kv_heads: int) -> Environment:
 
 def test_every_threshold_says_the_same(shift: Shift) -> None:
     shift.layout("TP")
-    reference = answer_batch(shift.client, "TP")
+    reference = answer_batch(shift.plain or shift.client, "reference")
     before = shift.steps()
-    assert (before["SP"], reference.preemptions > 0) == (0, True)
-    for layout, threshold in (("Shift", 64), ("Shift", 3), ("SP", None)):
+    for layout, threshold in LAYOUTS:
         shift.layout(layout, threshold)
         batch = answer_batch(shift.client, f"{layout}{threshold}")
-        assert batch.tokens == reference.tokens, f"threshold {threshold}"
+        assert batch.tokens == reference.tokens, f"layout {layout}, threshold {threshold}"
         assert batch.mean_nll == pytest.approx(reference.mean_nll, abs=1e-5)
         assert batch.preemptions > 0
         after = shift.steps()
-        assert after["SP"] > before["SP"]
-        assert (after["TP"] > before["TP"]) is (layout == "Shift")
+        moved = {name for name in after if after[name] > before[name]}
+        assert moved == ({"TP", "SP"} if layout == "Shift" else {layout})
         before = after
 
 
@@ -160,3 +167,78 @@ def test_a_prefix_of_the_other_tree_is_reused(shift: Shift, writer: str, reader:
     answer = shift.client.complete(longer, 24, cache_salt=f"{writer} {reader}")
     assert answer["usage"]["prompt_tokens_details"]["cached_tokens"] == 220 // BLOCK_TOKENS * BLOCK_TOKENS
     assert answer["choices"][0]["token_ids"] == reference
+
+
+ONLY_SP2 = pytest.mark.parametrize("shift", [SP2], indirect=True, ids=["sp2"])
+
+
+@ONLY_SP2
+def test_the_engine_says_which_layouts_it_has(shift: Shift) -> None:
+    state = shift.layout("Shift", 96)
+    assert state["layouts"] == ["Shift", "TP", "SP"]
+    assert (state["shiftThresholdTokens"], state["shiftFloorTokens"], state["worldSize"]) == (96, 0, 2)
+    assert state["details"]["sequenceParallelSize"] == "2"
+    assert shift.layout("Shift")["shiftThresholdTokens"] == 64, "the one that it was started with"
+    assert "shiftThresholdTokens" not in shift.layout("TP")
+
+
+@ONLY_SP2
+def test_the_threshold_changes_under_running_requests(shift: Shift) -> None:
+    shift.layout("TP")
+    reference = answer_batch(shift.client, "still").tokens
+    changes = 0
+    with ThreadPoolExecutor(1) as pool:
+        batch = pool.submit(answer_batch, shift.client, "changing")
+        while not batch.done():
+            shift.layout("Shift", (0, 3, 64, 10**6)[changes % 4])
+            changes += 1
+        assert batch.result().tokens == reference
+    assert changes > 8
+
+
+@ONLY_SP2
+@pytest.mark.parametrize(
+    ("body", "reason", "words"),
+    [
+        ({"layout": "DP"}, "NotCapable", "layout: this engine serves Shift, TP, SP only, not DP"),
+        ({"layout": "TP", "shiftThresholdTokens": 9}, "NotCapable", "only layout Shift has a threshold, not TP"),
+        (
+            {"layout": "Shift", "shiftThresholdTokens": -1},
+            "BadRequest",
+            "shiftThresholdTokens: Input should be greater",
+        ),
+    ],
+)
+def test_a_wrong_order_changes_nothing(shift: Shift, body: dict[str, Any], reason: str, words: str) -> None:
+    shift.layout("Shift", 96)
+    status, answer = shift.client.call("POST", "/gearshift/v1/layout", {"epoch": 7, **body})
+    assert (status, answer["reason"]) == (422, reason)
+    assert words in answer["message"]
+    state = shift.client.state()
+    assert (state["layout"], state["shiftThresholdTokens"], state["epoch"]) == ("Shift", 96, 1)
+
+
+@ONLY_SP2
+def test_the_page_shows_what_the_ranks_count(shift: Shift) -> None:
+    shift.layout("SP")
+    before = shift.steps()["SP"]
+    sent, tokens = "gearshift_shift_all_to_all_bytes_total", 'gearshift_shift_tokens_total{layout="SP"}'
+    earlier = {name: series(shift.client, name) for name in (sent, tokens)}
+    shift.client.tokens(prompt(11, 100), 5, cache_salt="page")
+    assert shift.steps()["SP"] == before + 5
+    assert series(shift.client, tokens) == earlier[tokens] + 100 + 4
+    assert series(shift.client, sent) > earlier[sent]
+    assert series(shift.client, "gearshift_shift_threshold_tokens") == 0
+    assert series(shift.client, 'gearshift_shift_step_seconds_sum{layout="SP"}') > 0
+    assert series(shift.client, 'gearshift_shift_start_seconds{phase="load"}') > 0
+    weights = {tree: series(shift.client, f'gearshift_shift_weights_bytes{{layout="{tree}"}}') for tree in ("TP", "SP")}
+    assert weights["SP"] > weights["TP"] > 0
+
+
+def test_what_cannot_be_sequence_parallel_is_refused_at_start(environment: Environment) -> None:
+    engine = start(environment, "alone", "0", *Case("alone", ranks=1, kv_heads=4).arguments())
+    try:
+        assert engine.process.wait(READY_SECONDS) != 0
+    finally:
+        engine.stop()
+    assert "tensor_parallel_size: 1 rank(s) can't be sequence parallel; at least 2 are needed" in engine.log.read_text()

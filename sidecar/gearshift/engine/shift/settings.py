@@ -29,7 +29,7 @@ class ShiftSettings(FrozenModel):
     transport: Literal["auto", "collective", "peer"] = "auto"
     """All-to-all by the collective library or by direct writes to peers; ``auto``: peers on CUDA."""
     share_vocabulary: bool = False
-    """The SP tree uses the TP tree's embedding: saves its memory, costs a reduce-scatter a step."""
+    """The SP tree uses the TP tree's embedding: saves its memory, costs an all-reduce of the embedded step."""
 
     @classmethod
     def read(cls, additional_config: Mapping[str, Any]) -> Self:

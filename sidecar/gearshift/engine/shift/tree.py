@@ -15,7 +15,7 @@ from vllm.distributed.parallel_state import GroupCoordinator
 from gearshift.engine.shift.attention import SPLITTING_OPS, SequenceAttention
 from gearshift.engine.shift.exchange import HeadPlan
 from gearshift.engine.shift.runtime import Runtime
-from gearshift.engine.shift.settings import ShiftSettings
+from gearshift.engine.shift.settings import ShiftSettings, ShiftSettingsError
 from gearshift.engine.shift.support import require_attention_layers
 from gearshift.engine.shift.transport import Collective, Peer, Transport
 
@@ -69,6 +69,8 @@ class SequenceTree:
             setattr(model.get_submodule(parent), attribute, replacement)
         own.clear()
         drop_output_head(model)
+        if self._settings.share_vocabulary:
+            drop_embedding(model)
         self.model = model
 
     def _transport(self, widest_row: int) -> Transport:
@@ -136,3 +138,17 @@ def drop_output_head(model: nn.Module) -> None:
     embedding = getattr(getattr(model, "model", None), "embed_tokens", None)
     if isinstance(head, nn.Module) and head is not embedding:
         delattr(model, "lm_head")
+
+
+def drop_embedding(model: nn.Module) -> None:
+    """Free the SP tree's embedding, which the TP tree's stands in for.
+
+    Raises:
+        ShiftSettingsError: the model has none where decoders have it.
+    """
+    inner: Any = getattr(model, "model", None)
+    if not isinstance(getattr(inner, "embed_tokens", None), nn.Module):
+        raise ShiftSettingsError(f"share_vocabulary: {type(model).__name__} has no model.embed_tokens")
+    inner.embed_tokens = None
+    if hasattr(model, "lm_head"):  # tied: the same module
+        model.lm_head = None

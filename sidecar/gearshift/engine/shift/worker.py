@@ -59,9 +59,11 @@ class ShiftWorkerMixin:
     def _shift_install(self: Any) -> None:
         runner = self.model_runner
         tree, own = self.shift_tree.model, self.shift_tree.bytes()
-        forward.install(runner.get_model(), tree, self.shift_runtime, _slice_multiple(tree))
+        model = runner.get_model()
+        embed = model.embed_input_ids if self.shift_settings.share_vocabulary else None
+        forward.install(model, tree, self.shift_runtime, forward.Slicing(_slice_multiple(tree), embed))
         before = getattr(runner, "model_memory_usage", 0)
-        self.shift_weights_bytes = {Mode.TENSOR.value: model_bytes(runner.get_model()), Mode.SEQUENCE.value: own}
+        self.shift_weights_bytes = {Mode.TENSOR.value: model_bytes(model), Mode.SEQUENCE.value: own}
         runner.model_memory_usage = before + own  # the memory profile budgets for both trees
         gc.collect()  # layers that were replaced go now, not in the middle of a compilation
         runner.profile_run = functools.partial(_profile_both, runner.profile_run, self)
