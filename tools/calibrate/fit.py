@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fits factors of terms: least relative error, never negative, pulled towards what all groups have in common.
+
+Small groups lean on the pooled factors, large ones speak for themselves. A choice (pull, kernel, bytes of a KV value)
+is made for each group by the error on combinations left out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gearshift.perf.calibration import Calibration, Curve
+from gearshift.perf.deployment import Deployment, Workload
+from gearshift.perf.neighbours import Field, Kernel, Point, covariance, point
+from gearshift.perf.silicon import Measured
+from gearshift.perf.terms import scene, tpot_terms, ttft_terms
+from tools.calibrate.rows import Key
+
+Vector = NDArray[np.float64]
+
+PULLS: Final = (0.03, 0.1, 1.0, 10.0)
+KERNELS: Final = (None, Kernel(8.0, 0.05), Kernel(8.0, 0.05, 0.05), Kernel(4.0, 0.2, 0.2))
+KV_VALUE_BYTES: Final = (1.0, 2.0)
+OUTLIER: Final = 0.8  # log of measured over modelled from which a row says nothing about its neighbours
+ROBUST: Final = 0.03  # relative error from which a row weighs less
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How one figure of a group is fitted."""
+
+    pull: float
+    kernel: Kernel | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """Factors that all groups have in common."""
+
+    ttft: tuple[float, ...]
+    tpot: tuple[float, ...]
+
+
+def factors(terms: Vector, seconds: Vector, prior: Vector, pull: float, weights: Vector | None = None) -> Vector:
+    """Factors of the columns of ``terms`` that meet ``seconds`` with the least relative error."""
+    scaled = terms / seconds[:, None]
+    size = np.sqrt((scaled**2).mean(axis=0)) + 1e-12
+    towards = pull * size**2
+    found, trust = prior + 1e-3, np.ones(len(seconds))
+    for _ in range(6):
+        matrix = (scaled * trust[:, None]).T @ scaled + np.diag(towards + 1e-4 * size**2)
+        found = _non_negative(matrix, (scaled * trust[:, None]).sum(axis=0) + towards * prior, found)
+        trust = ROBUST / np.maximum(np.abs(scaled @ found - 1), ROBUST)
+        if weights is not None:
+            trust = trust * weights
+    return found
+
+
+def _non_negative(matrix: Vector, target: Vector, start: Vector) -> Vector:
+    """Minimum of the quadratic form over factors of at least 0, one coordinate after the other."""
+    found = start.copy()
+    for _ in range(60):
+        before = found.copy()
+        for column in range(len(found)):
+            slope = target[column] - matrix[column] @ found
+            found[column] = max(0.0, found[column] + slope / matrix[column, column])
+        if np.abs(found - before).max() < 1e-6:
+            break
+    return found
+
+
+def pooled(groups: Sequence[Sequence[Measured]]) -> Prior:
+    """Factors over all groups, each group with the square root of its rows as weight."""
+    rows = [row for group in groups for row in group]
+    weights = np.array([1 / np.sqrt(len(group)) for group in groups for _ in group])
+    weights /= weights.mean()
+    tpots, ttfts = _tpots(rows), _ttfts(rows)
+    own = np.array([_tpot_terms(row.deployment, row.workload, 1.0) for row in rows])
+    tpot = factors(own, tpots, np.zeros(own.shape[1]), 0.0, weights)
+    first = np.array([_ttft_row(row, row.tpot_seconds, 1.0) for row in rows])
+    ttft = factors(first, ttfts, np.zeros(first.shape[1]), 0.0, weights)
+    return Prior(tuple(ttft.tolist()), tuple(tpot.tolist()))
+
+
+def fit(
+    key: Key, rows: Sequence[Measured], prior: Prior, kv_value_bytes: float, ttft: Choice, tpot: Choice
+) -> Calibration:
+    """The calibration of one group."""
+    tpots, ttfts = _tpots(rows), _ttfts(rows)
+    points = tuple(point(row.deployment, row.workload) for row in rows)
+    own = np.array([_tpot_terms(row.deployment, row.workload, kv_value_bytes) for row in rows])
+    tpot_curve = _curve(own, tpots, prior.tpot, tpot, points)
+    modelled = own @ np.array(tpot_curve.factors)
+    first = np.array([_ttft_row(row, each, kv_value_bytes) for row, each in zip(rows, modelled.tolist(), strict=True)])
+    ttft_curve = _curve(first, ttfts, prior.ttft, ttft, points)
+    precisions = [row.deployment.precision or "" for row in rows]
+    usual = max(sorted(set(precisions)), key=precisions.count)
+    return Calibration(key.gpu, key.backend, key.architecture, len(rows), usual, kv_value_bytes, ttft_curve, tpot_curve)
+
+
+def _curve(
+    terms: Vector, seconds: Vector, prior: tuple[float, ...], choice: Choice, points: tuple[Point, ...]
+) -> Curve:
+    common = np.array(prior)
+    common = common * np.median(seconds / (terms @ common))
+    found = factors(terms, seconds, common, choice.pull)
+    wrong = np.log(seconds / (terms @ found))
+    return Curve(tuple(found.tolist()), _field(choice.kernel, points, wrong))
+
+
+def _field(kernel: Kernel | None, points: tuple[Point, ...], wrong: Vector) -> Field | None:
+    if kernel is None:
+        return None
+    kept = [index for index in range(len(points)) if abs(wrong[index] - float(np.median(wrong))) < OUTLIER]
+    matrix = np.array([[_covariance(kernel, points[a], points[b]) for b in kept] for a in kept])
+    noise = kernel.noise * np.maximum(1, (np.abs(wrong[kept]) / 0.25) ** 2)
+    solved = np.linalg.solve(matrix + np.diag(noise), wrong[kept])
+    weights = np.zeros(len(points))
+    weights[kept] = solved
+    return Field(kernel, points, tuple(weights.tolist()))
+
+
+def choices() -> list[tuple[float, Choice]]:
+    """All that is tried: bytes of a KV value, pull and kernel."""
+    return [(size, Choice(pull, kernel)) for size, pull, kernel in product(KV_VALUE_BYTES, PULLS, KERNELS)]
+
+
+@lru_cache(maxsize=200_000)
+def _covariance(kernel: Kernel, one: Point, other: Point) -> float:
+    return covariance(kernel, one, other)
+
+
+@lru_cache(maxsize=10_000)
+def _tpot_terms(deployment: Deployment, workload: Workload, kv_value_bytes: float) -> tuple[float, ...]:
+    return tpot_terms(scene(deployment, workload, "fp8", kv_value_bytes))
+
+
+def _ttft_row(row: Measured, tpot_seconds: float, kv_value_bytes: float) -> tuple[float, ...]:
+    return ttft_terms(scene(row.deployment, row.workload, "fp8", kv_value_bytes), tpot_seconds)
+
+
+def _tpots(rows: Sequence[Measured]) -> Vector:
+    return np.array([row.tpot_seconds for row in rows])
+
+
+def _ttfts(rows: Sequence[Measured]) -> Vector:
+    return np.array([row.ttft_seconds for row in rows])
