@@ -2,7 +2,8 @@
 """What the operator knows of the cluster, fed by watches, by full listings and by the answers to its own writes.
 
 An older version of an object never replaces a newer one, a deletion takes only the object of its own uid, and a uid
-that is gone never comes back: the order in which the three sources speak does not matter.
+that is gone never comes back: the order in which the three sources speak does not matter. A listing therefore drops only
+what was known before it was asked for: what came since may be younger than the listing. A name belongs to its newest uid.
 """
 
 from collections import defaultdict
@@ -35,6 +36,8 @@ class Index:
         if uid in self._gone:
             return
         if known is None or version_of(known) < version_of(body):
+            if known is None:
+                self._succeed(body)
             self.services[uid] = _slim(body)
             self._wake(uid)
 
@@ -44,6 +47,7 @@ class Index:
         self._bury(uid)
         if self.services.pop(uid, None) is not None:
             self._wake(uid)
+        self.forget(uid)
 
     def put_pod(self, body: Json) -> None:
         """A pod as it is now; pods of others are not kept."""
@@ -63,6 +67,7 @@ class Index:
         if name in pods and pods[name].uid == uid:
             del pods[name]
             self._wake(service_uid)
+        self._sweep(service_uid)
 
     def put_node(self, body: Json) -> None:
         """A node as it is now."""
@@ -96,6 +101,7 @@ class Index:
         if uid is not None and known is not None and known["metadata"]["uid"] == body["metadata"]["uid"]:
             del self.children[uid][key]
             self._wake(uid)
+        self._sweep(uid or "")
 
     def forget(self, uid: str) -> None:
         """Drop what belonged to a service that is gone."""
@@ -103,30 +109,50 @@ class Index:
             self.pods.pop(uid, None)
             self.children.pop(uid, None)
 
-    def keep_pods(self, present: set[str], before: float) -> None:
-        """Drop pods that a full listing did not show; one created after ``before`` may have missed it."""
-        for uid, pods in list(self.pods.items()):
+    def pod_uids(self) -> set[str]:
+        """The pods that are known."""
+        return {record.uid for pods in self.pods.values() for record in pods.values()}
+
+    def child_uids(self, kind: str) -> set[str]:
+        """The children of a kind that are known."""
+        return {
+            body["metadata"]["uid"]
+            for children in self.children.values()
+            for (child_kind, _), body in children.items()
+            if child_kind == kind
+        }
+
+    def lose_pods(self, gone: set[str]) -> None:
+        """Drop pods by uid."""
+        for service_uid, pods in list(self.pods.items()):
             for record in list(pods.values()):
-                if record.uid not in present and record.created_at < before:
-                    self.drop_pod(uid, record.name, record.uid)
+                if record.uid in gone:
+                    self.drop_pod(service_uid, record.name, record.uid)
 
-    def keep_services(self, present: set[str]) -> None:
-        """Drop services that a full listing did not show."""
-        for uid, body in list(self.services.items()):
-            if uid not in present:
-                self.drop_service(body)
+    def lose_services(self, gone: set[str]) -> None:
+        """Drop services by uid."""
+        for uid in gone & set(self.services):
+            self.drop_service(self.services[uid])
 
-    def keep_children(self, present: set[str], kind: str) -> None:
-        """Drop children of a kind that a full listing did not show."""
+    def lose_children(self, gone: set[str]) -> None:
+        """Drop children by uid."""
         for children in list(self.children.values()):
-            for (child_kind, _), body in list(children.items()):
-                if child_kind == kind and body["metadata"]["uid"] not in present:
+            for body in list(children.values()):
+                if body["metadata"]["uid"] in gone:
                     self.drop_child(body)
 
-    def keep_nodes(self, present: set[str]) -> None:
-        """Drop nodes that a full listing did not show."""
-        for name in set(self.nodes) - present:
-            self.drop_node(name)
+    def _succeed(self, body: Json) -> None:
+        """A service of the same name and another uid is gone, even when no watch told of its deletion."""
+        for uid, known in list(self.services.items()):
+            if _name(known) == _name(body) and version_of(known) < version_of(body):
+                self.drop_service(known)
+
+    def _sweep(self, uid: str) -> None:
+        """Keep no empty shelf of a service that is gone."""
+        if uid not in self.services:
+            for shelves in (self.pods, self.children):
+                if uid in shelves and not shelves[uid]:
+                    del shelves[uid]
 
     def _bury(self, uid: str) -> None:
         self._gone[uid] = None
@@ -142,6 +168,10 @@ class Index:
 def uids(bodies: Iterable[Json]) -> set[str]:
     """The uids of objects."""
     return {body["metadata"]["uid"] for body in bodies}
+
+
+def _name(body: Json) -> Key:
+    return body["metadata"]["namespace"], body["metadata"]["name"]
 
 
 def _service_uid(body: Json) -> str | None:

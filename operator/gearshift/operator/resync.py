@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Full listings: what a new leader starts from, and what finds the deletions that a broken watch did not tell of."""
 
-import time
 from collections.abc import Sequence
 
 from gearshift.api import names
@@ -10,7 +9,6 @@ from gearshift.operator.kube import Kube
 from gearshift.operator.resources import CHILD_KINDS, NODES, PODS, SERVICES_OF_INFERENCE, Resource
 
 _OURS = f"{names.LABEL_MANAGED_BY}={names.FIELD_MANAGER}"
-_SKEW_SECONDS = 30.0  # between this machine's clock and the API server's
 
 
 async def resync(kube: Kube, index: Index, namespaces: Sequence[str]) -> None:
@@ -19,24 +17,32 @@ async def resync(kube: Kube, index: Index, namespaces: Sequence[str]) -> None:
     Raises:
         KubeError: a listing failed; what was listed before it is in the index.
     """
-    nodes = await kube.list(NODES, None)
-    for body in nodes:
-        index.put_node(body)
-    index.keep_nodes({body["metadata"]["name"] for body in nodes})
-    before = time.time() - _SKEW_SECONDS
+    await _nodes(kube, index)
+    known = index.pod_uids()
     pods = await _list(kube, PODS, namespaces, _OURS)
     for body in pods:
         index.put_pod(body)
-    index.keep_pods(uids(pods), before)
+    index.lose_pods(known - uids(pods))
     for resource in CHILD_KINDS:
+        known = index.child_uids(resource.kind)
         children = await _list(kube, resource, namespaces, _OURS)
         for body in children:
             index.put_child(body)
-        index.keep_children(uids(children), resource.kind)
+        index.lose_children(known - uids(children))
+    known = set(index.services)
     services = await _list(kube, SERVICES_OF_INFERENCE, namespaces, None)
     for body in services:
         index.put_service(body)
-    index.keep_services(uids(services))
+    index.lose_services(known - uids(services))
+
+
+async def _nodes(kube: Kube, index: Index) -> None:
+    known = set(index.nodes)
+    nodes = await kube.list(NODES, None)
+    for body in nodes:
+        index.put_node(body)
+    for name in known - {body["metadata"]["name"] for body in nodes}:
+        index.drop_node(name)
 
 
 async def _list(

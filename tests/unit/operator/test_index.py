@@ -8,6 +8,7 @@ import pytest
 
 from gearshift.api.vocabulary import Layout, Role
 from gearshift.operator.index import Index
+from gearshift.operator.manifests.disruption import build_budget
 from gearshift.operator.manifests.pod import build_pod
 from tests.unit.operator.builders import INSTALLATION, owner
 
@@ -23,6 +24,11 @@ def live_pod(uid: str = "pod-1", version: int = 10, **metadata: Any) -> dict[str
     return {**body, "metadata": {**body["metadata"], **created, **metadata}}
 
 
+def live_service(uid: str, version: int) -> dict[str, Any]:
+    """A service as the API server returns it."""
+    return {"metadata": {"namespace": "prod", "name": "chat", "uid": uid, "resourceVersion": str(version)}, "spec": {}}
+
+
 def test_an_older_version_does_not_replace_a_newer_one() -> None:
     index = Index(ignore)
     index.put_pod(live_pod(version=11, deletionTimestamp="2026-01-01T00:00:09Z"))
@@ -35,7 +41,7 @@ def test_the_answer_to_a_deletion_does_not_bring_a_gone_pod_back() -> None:
     index.put_pod(live_pod())
     index.drop_pod("uid-1", "chat-0", "pod-1")
     index.put_pod(live_pod(version=12, deletionTimestamp="2026-01-01T00:00:09Z"))
-    assert index.pods["uid-1"] == {}
+    assert not index.pods
 
 
 def test_a_late_deletion_takes_only_its_own_uid() -> None:
@@ -48,14 +54,30 @@ def test_a_late_deletion_takes_only_its_own_uid() -> None:
         assert index.pods["uid-1"]["chat-0"].uid == "new"
 
 
-def test_a_listing_drops_what_it_does_not_show_but_not_what_is_younger() -> None:
+def test_a_service_made_again_under_its_name_takes_the_place_of_one_whose_deletion_was_missed() -> None:
+    woken: list[str] = []
+    index = Index(woken.append)
+    index.put_service(live_service("old", 10))
+    index.put_service(live_service("new", 20))
+    assert list(index.services) == ["new"]
+    assert woken == ["old", "old", "new"]
+    index.put_service(live_service("old", 15))
+    assert list(index.services) == ["new"]
+
+
+def test_nothing_is_left_of_a_service_that_is_gone() -> None:
     index = Index(ignore)
-    index.put_pod(live_pod("gone"))
-    created = index.pods["uid-1"]["chat-0"].created_at
-    index.keep_pods(set(), before=created)
-    assert "chat-0" in index.pods["uid-1"]
-    index.keep_pods(set(), before=created + 60)
-    assert index.pods["uid-1"] == {}
+    index.put_service(live_service("uid-1", 10))
+    index.put_pod(live_pod())
+    child = build_budget(owner())
+    child["metadata"] |= {"uid": "child-1", "resourceVersion": "11"}
+    index.put_child(child)
+    index.drop_service(live_service("uid-1", 10))
+    index.put_pod(live_pod(version=12, deletionTimestamp="2026-01-01T00:00:09Z"))
+    index.put_child({**child, "metadata": {**child["metadata"], "resourceVersion": "12"}})
+    index.drop_pod("uid-1", "chat-0", "pod-1")
+    index.drop_child(child)
+    assert (dict(index.services), dict(index.pods), dict(index.children)) == ({}, {}, {})
 
 
 def test_only_changes_wake_and_nodes_wake_those_who_use_them() -> None:
