@@ -24,6 +24,7 @@ class ApiError(Exception):
         code: stable word for programs.
         param: field of the request that is wrong.
         retry_after_seconds: value of ``Retry-After``, rounded up to whole seconds.
+        allow: value of ``Allow``, which a 405 must have.
         close: the rest of the request is unread, so the connection can't be used again.
     """
 
@@ -36,6 +37,7 @@ class ApiError(Exception):
         code: str,
         param: str | None = None,
         retry_after_seconds: float | None = None,
+        allow: str | None = None,
         close: bool = False,
     ) -> None:
         super().__init__(message)
@@ -45,6 +47,7 @@ class ApiError(Exception):
         self.code = code
         self.param = param
         self.retry_after_seconds = retry_after_seconds
+        self.allow = allow
         self.close = close
 
     def body(self) -> bytes:
@@ -57,15 +60,29 @@ class ApiError(Exception):
         headers = {"Content-Type": "application/json"}
         if self.retry_after_seconds is not None:
             headers["Retry-After"] = str(max(1, -(-int(self.retry_after_seconds * 1000) // 1000)))
+        if self.allow is not None:
+            headers["Allow"] = self.allow
         response = web.Response(status=self.status, body=self.body(), headers=headers)
         if self.close:
             response.force_close()
         return response
 
 
-def invalid(message: str, *, param: str | None = None, code: str = "invalid_value", status: int = 400) -> ApiError:
+def invalid(
+    message: str,
+    *,
+    param: str | None = None,
+    code: str = "invalid_value",
+    status: int = 400,
+    allow: str | None = None,
+) -> ApiError:
     """The client's request is wrong."""
-    return ApiError(status, INVALID_REQUEST, message, code=code, param=param)
+    return ApiError(status, INVALID_REQUEST, message, code=code, param=param, allow=allow)
+
+
+def internal() -> ApiError:
+    """A defect of the router, told to its log and not to the client."""
+    return ApiError(500, "server_error", "The router failed; its log says why.", code="internal_error")
 
 
 def quoted(value: object, limit: int = 64) -> str:

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from gearshift.api.routerconfig import RouterConfig
 from gearshift.router.dispatch import Dispatcher
-from gearshift.router.errors import ApiError, invalid, quoted
+from gearshift.router.errors import ApiError, internal, invalid, quoted
 from gearshift.router.fleet import Fleet
 from gearshift.router.metrics import CLIENT_GONE, CONTENT_TYPE, Metrics
 
@@ -25,8 +25,6 @@ log = logging.getLogger(__name__)
 Handler = Callable[[web.BaseRequest, str], Awaitable[web.StreamResponse]]
 
 JSON: Final = {"Content-Type": "application/json"}
-LINGER_SECONDS: Final = 2.0  # a client whose body is refused is listened to this long, so that it gets to read why
-IDLE_SECONDS: Final = 75.0  # an idle client connection is kept this long
 
 
 class Front:
@@ -61,7 +59,7 @@ class Front:
             raise
         except Exception:
             log.exception("unexpected failure of %s %s", request.method, path)
-            response, code = _unexpected(), 500
+            response, code = internal().response(), 500
         finally:
             self._metrics.answered(route, code, time.monotonic() - started)
         if self.closing and not response.prepared:
@@ -77,6 +75,10 @@ class Front:
             return await _method(request, self._routes[path])(request, path)
         except ApiError as error:
             return error.response()
+
+    def malformed(self, code: int) -> None:
+        """Count a request that was refused before it could be parsed."""
+        self._metrics.answered("other", code, 0.0)
 
     def _handler(self, request: web.BaseRequest, path: str, methods: dict[str, Handler] | None) -> Handler:
         if request._message.upgrade:  # noqa: SLF001 - aiohttp tells it nowhere else
@@ -126,25 +128,10 @@ def _method(request: web.BaseRequest, methods: dict[str, Handler]) -> Handler:
             f"Method {quoted(request.method)} is not allowed for {quoted(request.raw_path)}; use {', '.join(methods)}.",
             status=405,
             code="method_not_allowed",
+            allow=", ".join(methods),
         )
     return handler
 
 
 def _no_path(path: str) -> ApiError:
     return invalid(f"There is no {quoted(path)} here.", status=404, code="not_found")
-
-
-def _unexpected() -> web.Response:
-    return ApiError(500, "server_error", "The router failed; its log says why.", code="internal_error").response()
-
-
-def low_level_server(handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> web.Server:
-    """A server that cancels a handler whose client is gone, and leaves bodies as they came."""
-    return web.Server(
-        handler,
-        handler_cancellation=True,
-        access_log=None,
-        auto_decompress=False,
-        lingering_time=LINGER_SECONDS,
-        keepalive_timeout=IDLE_SECONDS,
-    )

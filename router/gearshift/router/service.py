@@ -4,7 +4,6 @@
 import asyncio
 import gc
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final
@@ -13,10 +12,11 @@ from aiohttp import ClientSession, DummyCookieJar, TCPConnector, web
 
 from gearshift.api.routerconfig import RouterConfig
 from gearshift.router.admission import Admission
+from gearshift.router.connection import ClientServer, Handler
 from gearshift.router.dispatch import Dispatcher
 from gearshift.router.endpoints import EndpointSource
 from gearshift.router.fleet import Fleet
-from gearshift.router.front import Front, low_level_server
+from gearshift.router.front import Front
 from gearshift.router.metrics import Metrics
 from gearshift.router.streams import StateStreams
 from gearshift.router.tokens import TokenFile
@@ -51,8 +51,8 @@ class Router:
         self.streams = StateStreams(self.fleet, self._control, self.token, self.name)
         dispatcher = Dispatcher(self.config, self.fleet, self._engines, admission, self.metrics, self.rng)
         self.front = Front(self.config, self.fleet, dispatcher, self.metrics)
-        self._data = await _listen(self.front.handle, host, port)
-        self._operations = await _listen(self.front.operations, host, metrics_port)
+        self._data = await _listen(self.front.handle, self.front, host, port)
+        self._operations = await _listen(self.front.operations, self.front, host, metrics_port)
         self._tasks = [asyncio.create_task(self.source.run(self.streams.publish)), asyncio.create_task(self._refresh())]
 
     @property
@@ -102,10 +102,8 @@ def quiet_collector() -> None:
     gc.set_threshold(COLLECT_AFTER)
 
 
-async def _listen(
-    handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], host: str | None, port: int
-) -> web.ServerRunner:
-    runner = web.ServerRunner(low_level_server(handler), shutdown_timeout=1.0)
+async def _listen(handler: Handler, front: Front, host: str | None, port: int) -> web.ServerRunner:
+    runner = web.ServerRunner(ClientServer(handler, front.malformed), shutdown_timeout=1.0)
     await runner.setup()
     await web.TCPSite(runner, host, port, backlog=1024).start()
     return runner

@@ -36,6 +36,8 @@ BUFFERED_BYTES: Final = (
     256 * 1024
 )  # answers of a known length up to this are read whole, and so can be repaired to their last byte
 KEEPALIVE_SECONDS: Final = 4.0  # below the 5 s after which vLLM's server closes an idle connection
+UNACKNOWLEDGED_SECONDS: Final = 25.0
+"""How long TCP may leave what was sent to an engine unacknowledged, the same as the time to find an idle one gone."""
 EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n")
 UNREACHABLE: Final = (ClientError, OSError, TimeoutError)
 
@@ -60,8 +62,8 @@ class AttemptError(Exception):
 def engine_session(connect_timeout_seconds: float) -> ClientSession:
     """The client of the data path: no limit on connections, no cookies, no time limit but that of connecting.
 
-    An engine may think for minutes before its first byte, so dead nodes are found by TCP's keep-alive instead of a read
-    timeout.
+    An engine may think for minutes before its first byte, so dead nodes are found by TCP instead of a read timeout:
+    by its keep-alive, and while sent bytes are unacknowledged, when that rests, by its user timeout.
     """
     connector = TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS, use_dns_cache=False, socket_factory=_socket)
     return ClientSession(
@@ -80,6 +82,7 @@ def _socket(address: AddrInfoType) -> socket.socket:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(UNACKNOWLEDGED_SECONDS * 1000))
     return sock
 
 
