@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m gearshift.operator``: runs the operator until SIGTERM."""
 
+from gearshift.api import process1  # noqa: F401 - handles SIGTERM while the rest is imported
+
+# isort: split
 import sys
 
 import uvloop

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m gearshift.router``: the router process of one InferenceService."""
 
+from gearshift.api import process1  # noqa: F401 - handles SIGTERM while the rest is imported
+
+# isort: split
 import asyncio
 import logging
 import os

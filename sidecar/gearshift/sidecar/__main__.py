@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m gearshift.sidecar``: the agent of an engine pod. A signal ends it and leaves the engines running."""
 
+from gearshift.api import process1  # noqa: F401 - handles SIGTERM while the rest is imported
+
+# isort: split
 import asyncio
 import logging
 import os

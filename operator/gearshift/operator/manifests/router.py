@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The router's Deployment."""
 
+from typing import Final
+
 from gearshift.api import names
 from gearshift.api.routerconfig import RouterConfig
 from gearshift.operator.manifests import meta, security
 from gearshift.operator.manifests.meta import Installation, Manifest, Owner
+
+LOST_NODE_SECONDS: Final = 30  # Kubernetes' default of 300 would leave a service without its front door for so long
 
 
 def build_router(owner: Owner, installation: Installation) -> Manifest:
@@ -24,6 +28,7 @@ def build_router(owner: Owner, installation: Installation) -> Manifest:
                 "enableServiceLinks": False,
                 "terminationGracePeriodSeconds": 60,
                 "securityContext": security.pod_security(),
+                "tolerations": [_lost_node(condition) for condition in ("not-ready", "unreachable")],
                 "containers": [_container(owner, installation)],
                 "volumes": [
                     {"name": "gearshift-tmp", "emptyDir": {}},
@@ -41,6 +46,16 @@ def router_config(owner: Owner) -> RouterConfig:
     return RouterConfig(
         namespace=owner.namespace, service=owner.name, service_uid=owner.uid, model=owner.spec.served_name
     )
+
+
+def _lost_node(condition: str) -> Manifest:
+    """How long the router stays on a node in a condition before it is started elsewhere."""
+    return {
+        "key": f"node.kubernetes.io/{condition}",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": LOST_NODE_SECONDS,
+    }
 
 
 def _container(owner: Owner, installation: Installation) -> Manifest:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m gearshift.engine.host``: the engine container's command."""
 
+from gearshift.api import process1  # noqa: F401 - handles SIGTERM while the rest is imported
+
+# isort: split
 import argparse
 import asyncio
 import logging
