@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reasons, CamelCase, that machines compare: one place, so that status, events, metrics and errors say the same word."""
+"""Reasons, CamelCase, that machines compare: one place, so that status, events, metrics and errors say the same."""
 
 from typing import Final
 
@@ -100,6 +100,7 @@ NO_ENGINE_IMAGE: Final = "NoEngineImage"  # neither the spec nor the operator na
 POD_REFUSED: Final = "PodRefused"  # the API server refuses the pods that the spec asks for
 CHILD_CONFLICT: Final = "ChildConflict"  # an object of that name belongs to someone else
 CHILD_REFUSED: Final = "ChildRefused"  # the API server refuses a child object
+PREDECESSOR: Final = "PredecessorLeaving"  # what an earlier service of the same name left behind is not gone yet
 PROGRESSING: Final = "Progressing"  # Stalled=False: nothing stands in the way
 UP_TO_DATE: Final = "UpToDate"  # Reconciling=False: pods and children are as the spec asks
 SCALING: Final = "Scaling"  # pods are created or deleted

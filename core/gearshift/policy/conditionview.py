@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditions of a service, one small function each with its truth table.
 
-`Ready` says that requests are served; `Reconciling` that the operator is on its way to the spec; `Stalled` that a human
-is needed. Transitions that the policy orders are not `Reconciling`: they are what a converged service does.
+`Ready` says that requests are served as the spec asks; `Reconciling` that the operator is on its way to the spec;
+`Stalled` that a human is needed. As kstatus reads them, the last two are never both true. Transitions that the policy
+orders are not `Reconciling`: they are what a converged service does.
 """
 
 from collections.abc import Callable
@@ -25,11 +26,21 @@ Make = Callable[[ConditionStatus, str, str], Condition]
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something that only a human can remove. ``spec`` says that the spec is at fault."""
+    """Something that stands in the way: for a human to remove, unless it is ``passing``.
+
+    ``spec`` says that the spec is at fault.
+    """
 
     reason: str
     message: str
     spec: bool = False
+    passing: bool = False
+
+
+def graver(*troubles: Trouble | None) -> Trouble | None:
+    """The first fault of the spec; else the first thing that needs a human; else the first of them."""
+    found = [trouble for trouble in troubles if trouble is not None]
+    return min(found, key=lambda trouble: (not trouble.spec, trouble.passing), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +52,15 @@ class Observed:
 
 
 def conditions_of(
-    snapshot: Snapshot, fleet: Fleet, plan: Plan, observed: Observed, running: TransitionRecord | None
+    snapshot: Snapshot, fleet: Fleet, plan: Plan, observed: Observed, running: TransitionRecord | None, *, grown: bool
 ) -> list[Condition]:
-    """All conditions, each with the generation that they are about."""
+    """All conditions, each with the generation that they are about. ``grown``: every desired pod has served before."""
 
     def make(kind: str) -> Make:
         return partial(_condition, kind, snapshot.generation, moment(snapshot.at))
 
     return [
-        _ready(make(conditions.READY), snapshot, fleet, observed),
+        _ready(make(conditions.READY), snapshot, fleet, observed, grown=grown),
         _reconciling(make(conditions.RECONCILING), snapshot, fleet, plan, observed),
         _stalled(make(conditions.STALLED), observed.trouble),
         _spec_valid(make(conditions.SPEC_VALID), observed.trouble),
@@ -85,23 +96,32 @@ def _condition(
     )
 
 
-def _ready(make: Make, snapshot: Snapshot, fleet: Fleet, observed: Observed) -> Condition:
+def _ready(make: Make, snapshot: Snapshot, fleet: Fleet, observed: Observed, *, grown: bool) -> Condition:
     """
-    | spec at fault | pods asked for | router | every role at its floor | Ready |
-    |---|---|---|---|---|
-    | yes | | | | False, its reason |
-    | no | 0 | | | False, ScaledToZero |
-    | no | > 0 | absent | | False, RouterStarting |
-    | no | > 0 | there | no pod serves | False, NoServingPods |
-    | no | > 0 | there | no | False, RoleUnserved |
-    | no | > 0 | there | yes | True, Serving |
+    | spec at fault | pods asked for | router | serving pods | grown before, or all desired pods serve | Ready |
+    |---|---|---|---|---|---|
+    | yes | | | | | False, its reason |
+    | no | 0 | | | | True, ScaledToZero: that is what the spec asks for, and a parked service is healthy |
+    | no | > 0 | absent | | | False, RouterStarting |
+    | no | > 0 | there | none | | False, NoServingPods |
+    | no | > 0 | there | a role is below its floor | | False, RoleUnserved |
+    | no | > 0 | there | every role is at its floor | no | False, PodsStarting |
+    | no | > 0 | there | every role is at its floor | yes | True, Serving |
+
+    So a new service is not Ready before all its pods serve, and one that has grown once stays Ready through a lost pod,
+    a rollout or a change of scale, as long as requests are served. `EnginesReady` tells whether all pods serve now.
     """
     if observed.trouble is not None and observed.trouble.spec:
         return make("False", observed.trouble.reason, observed.trouble.message)
     if total_target(snapshot.spec) == 0:
-        return make("False", reasons.SCALED_TO_ZERO, "the spec asks for no pods")
+        return make("True", reasons.SCALED_TO_ZERO, "the spec asks for no pods")
     if not observed.router_available:
         return make("False", reasons.ROUTER_STARTING, "the router has no available pod")
+    return _served(make, snapshot, fleet, grown=grown)
+
+
+def _served(make: Make, snapshot: Snapshot, fleet: Fleet, *, grown: bool) -> Condition:
+    """The rows of `_ready` in which there is a router."""
     if not fleet.serving:
         return make("False", reasons.NO_SERVING_PODS, f"0 of {len(fleet.live)} pods serve")
     short = [
@@ -111,21 +131,36 @@ def _ready(make: Make, snapshot: Snapshot, fleet: Fleet, observed: Observed) -> 
     ]
     if short:
         return make("False", reasons.ROLE_UNSERVED, f"serving pods below the role's floor: {', '.join(short)}")
+    if not (grown or complete(snapshot, fleet)):
+        words = f"{len(fleet.serving)} of {total_target(snapshot.spec)} pods serve for the first time"
+        return make("False", reasons.PODS_STARTING, words)
     return make("True", reasons.SERVING, "every role has the pods that it needs at least")
+
+
+def complete(snapshot: Snapshot, fleet: Fleet) -> bool:
+    """Every pod that the spec asks for serves, or does so again after the transition that it is in."""
+    return len(fleet.live) >= total_target(snapshot.spec) and not _waiting(fleet)
+
+
+def _waiting(fleet: Fleet) -> list[str]:
+    return [pod.name for pod in fleet.live if not (pod.serving or pod.name in fleet.moving)]
 
 
 def _reconciling(make: Make, snapshot: Snapshot, fleet: Fleet, plan: Plan, observed: Observed) -> Condition:
     """
     | trouble | plan creates or deletes | count of pods is off | outdated pods | router or pods start | Reconciling |
     |---|---|---|---|---|---|
-    | spec at fault | | | | | False, its reason |
+    | for a human | | | | | False, its reason: `Stalled` is True |
+    | passing | | | | | True, its reason |
     | no | | | yes | | True, RollingOut |
     | no | yes | or yes | no | | True, Scaling |
     | no | no | no | no | yes | True, PodsStarting or RouterStarting |
     | no | no | no | no | no | False, UpToDate |
     """
-    if observed.trouble is not None and observed.trouble.spec:
-        return make("False", observed.trouble.reason, "nothing is done until the spec is corrected")
+    trouble = observed.trouble
+    if trouble is not None:
+        words = "nothing is done until the spec is corrected" if trouble.spec else trouble.message
+        return make("True" if trouble.passing else "False", trouble.reason, words)
     if fleet.outdated:
         return make("True", reasons.ROLLING_OUT, f"{len(fleet.outdated)} pods are of an older spec")
     target = total_target(snapshot.spec)
@@ -142,7 +177,7 @@ def _reconciling(make: Make, snapshot: Snapshot, fleet: Fleet, plan: Plan, obser
 
 def _stalled(make: Make, trouble: Trouble | None) -> Condition:
     """True exactly when there is something that only a human can remove."""
-    if trouble is None:
+    if trouble is None or trouble.passing:
         return make("False", reasons.PROGRESSING, "nothing stands in the way")
     return make("True", trouble.reason, trouble.message)
 
@@ -165,7 +200,7 @@ def _engines_ready(make: Make, snapshot: Snapshot, fleet: Fleet) -> Condition:
     target = total_target(snapshot.spec)
     if len(fleet.live) < target:
         return make("False", reasons.PODS_MISSING, f"{len(fleet.live)} of {target} pods exist")
-    waiting = [pod.name for pod in fleet.live if not (pod.serving or pod.name in fleet.moving)]
+    waiting = _waiting(fleet)
     if waiting:
         return make("False", reasons.PODS_STARTING, f"not serving: {', '.join(waiting[:8])}")
     return make("True", reasons.PODS_SERVING, f"{len(fleet.live)} pods serve")

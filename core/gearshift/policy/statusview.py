@@ -8,8 +8,10 @@ inputs of a decision that is the same as before, stay as they were first written
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
-from gearshift.api import conditions
+from gearshift.api import conditions, reasons
+from gearshift.api.conditions import Condition
 from gearshift.api.v1alpha1.status import (
     MAX_PODS,
     Decision,
@@ -25,6 +27,7 @@ from gearshift.policy.fleet import Fleet
 from gearshift.policy.history import moment
 from gearshift.policy.plan import Action, CreatePod, DeletePod, Plan, Transit
 from gearshift.policy.snapshot import PodView, Snapshot
+from gearshift.policy.targets import total_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +46,17 @@ def status(snapshot: Snapshot, plan: Plan, previous: InferenceServiceStatus, rep
     fleet = Fleet.of(snapshot)
     ordered = fleet.pods
     many = len(ordered) > MAX_PODS
-    shown = conditions_of(snapshot, fleet, plan, report.observed, report.running)
+    grown = _grown_at(previous)
+    shown = conditions_of(snapshot, fleet, plan, report.observed, report.running, grown=grown is not None)
     return normal(
         InferenceServiceStatus(
             observed_generation=snapshot.generation,
             conditions=conditions.merge(previous.conditions, shown, moment(snapshot.at)),
+            grown_at=(grown or moment(snapshot.at))
+            if _serves(shown)
+            else grown
+            if total_target(snapshot.spec)
+            else None,
             replicas=len(fleet.live),
             ready_replicas=len(fleet.serving),
             selector=report.selector,
@@ -62,6 +71,16 @@ def status(snapshot: Snapshot, plan: Plan, previous: InferenceServiceStatus, rep
             last_decision=_decision(plan, previous.last_decision, snapshot.at),
         )
     )
+
+
+def _serves(shown: Iterable[Condition]) -> bool:
+    return any((each.type, each.status, each.reason) == (conditions.READY, "True", reasons.SERVING) for each in shown)
+
+
+def _grown_at(previous: InferenceServiceStatus) -> datetime | None:
+    """When all pods served for the first time. A service that was Ready counts as grown."""
+    ready = next((each for each in previous.conditions if _serves([each])), None)
+    return previous.grown_at or (ready.last_transition_time if ready is not None else None)
 
 
 def refused(

@@ -3,20 +3,20 @@
 
 from typing import Any
 
-from gearshift.api import reasons
+from gearshift.api import names, reasons
 from gearshift.operator.errors import Forbidden, Invalid, NotFound
 from gearshift.operator.index import Index
 from gearshift.operator.kube import Kube
 from gearshift.operator.manifests.children import as_applied, build_children
 from gearshift.operator.manifests.meta import Installation, Owner
 from gearshift.operator.resources import BY_KIND
-from gearshift.policy.conditionview import Trouble
+from gearshift.policy.conditionview import Trouble, graver
 
 Json = dict[str, Any]
 
 
 async def keep_children(kube: Kube, index: Index, owner: Owner, installation: Installation) -> Trouble | None:
-    """Apply what is missing or differs; the first thing that only a human can remove, if there is any.
+    """Apply what is missing or differs; the gravest thing that stands in the way, if there is any.
 
     Raises:
         KubeError: the API server can't be asked; worth another try.
@@ -25,7 +25,7 @@ async def keep_children(kube: Kube, index: Index, owner: Owner, installation: In
     for wanted in build_children(owner, installation):
         live = index.children.get(owner.uid, {}).get((wanted["kind"], wanted["metadata"]["name"]))
         if not as_applied(live, wanted):
-            trouble = await _apply(kube, index, owner, wanted, live) or trouble
+            trouble = graver(trouble, await _apply(kube, index, owner, wanted, live))
     return trouble
 
 
@@ -44,12 +44,24 @@ async def _apply(kube: Kube, index: Index, owner: Owner, wanted: Json, live: Jso
         except NotFound:
             live = None
     if live is not None and not controlled_by(live, owner.uid):
-        return Trouble(reasons.CHILD_CONFLICT, f"{wanted['kind']} {name} exists and belongs to another owner")
+        return conflict(live, owner, f"{wanted['kind']} {name}")
     try:
         index.put_child(await kube.apply(resource, wanted))
     except (Invalid, Forbidden) as problem:
-        return Trouble(reasons.CHILD_REFUSED, f"{wanted['kind']} {name}: {problem.message}")
+        passing = "being terminated" in problem.message
+        return Trouble(reasons.CHILD_REFUSED, f"{wanted['kind']} {name}: {problem.message}", passing=passing)
     return None
+
+
+def conflict(live: Json, owner: Owner, what: str) -> Trouble:
+    """``live`` has the name of a child of ``owner`` and is not its own.
+
+    What an earlier service of the same name left behind is on its way out; anything else is for a human to move.
+    """
+    owners = live["metadata"].get("ownerReferences") or []
+    if any((ref["kind"], ref["name"]) == (names.KIND, owner.name) for ref in owners if ref["uid"] != owner.uid):
+        return Trouble(reasons.PREDECESSOR, f"{what} of an earlier {owner.name} is not gone yet", passing=True)
+    return Trouble(reasons.CHILD_CONFLICT, f"{what} exists and does not belong to this service")
 
 
 def controlled_by(body: Json, uid: str) -> bool:

@@ -4,7 +4,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gearshift.api import names
 from gearshift.api.v1alpha1 import InferenceService, InferenceServiceStatus
@@ -16,7 +16,7 @@ from gearshift.operator.manifests.revision import revision
 from gearshift.operator.prom import Prometheus, Signals
 from gearshift.operator.records import PodRecord
 from gearshift.operator.sidecars import Sidecars
-from gearshift.operator.views import in_flight, node_lost, pod_view
+from gearshift.operator.views import in_flight, node_lost, pod_view, start_refused
 from gearshift.policy.history import merged
 from gearshift.policy.snapshot import InFlight, Metrics, PodView, Snapshot
 
@@ -32,6 +32,7 @@ class Gathered:
     history: tuple[TransitionRecord, ...]
     addresses: Mapping[str, str]  # pod -> IP
     fencing_seen: int  # highest fencing token that a sidecar knows
+    refusals: Mapping[str, str] = field(default_factory=dict)  # pod -> why its engine refused to start
 
 
 class Gatherer:
@@ -43,6 +44,7 @@ class Gatherer:
         self._signals = Signals(prometheus)
         self._node_lost_seconds = node_lost_seconds
         self._heard: dict[str, PodState] = {}  # by uid of the pod
+        self._absent: dict[str, float] = {}  # node that pods are on and that is not known -> since when
         self._complained: set[str] = set()  # uids of pods whose refusal has been logged
 
     async def gather(
@@ -51,7 +53,7 @@ class Gatherer:
         """One look. ``at`` is now; ``started_at`` is when this process began to watch the service."""
         meta = service.metadata
         records = sorted(self._index.pods.get(meta.uid, {}).values(), key=lambda record: record.ordinal)
-        lost = {r.uid: node_lost(r, self._index.nodes, at, self._node_lost_seconds) for r in records}
+        lost = self._lost(records, at)
         answers = await self._ask([record for record in records if not lost[record.uid]])
         views = self._views(records, answers, lost, _earlier(previous, records, started_at))
         readings = await self._signals.read(meta.namespace, views, service.spec.policy.window.seconds, at)
@@ -73,7 +75,15 @@ class Gatherer:
         )
         seen = max((state.fencing_token for state in answers.values()), default=0)
         addresses = {record.name: record.address for record in records if record.address}
-        return Gathered(snapshot, running, tuple(history), addresses, seen)
+        refusals = {state.pod: state.message for state in answers.values() if start_refused(state)}
+        return Gathered(snapshot, running, tuple(history), addresses, seen, refusals)
+
+    def _lost(self, records: list[PodRecord], at: float) -> dict[str, bool]:
+        """By uid, whether the node of a pod is lost."""
+        nodes = self._index.nodes
+        absent = {record.node for record in records if record.node} - set(nodes)
+        self._absent = {node: self._absent.get(node, at) for node in absent}
+        return {r.uid: node_lost(r, nodes, self._absent, at, self._node_lost_seconds) for r in records}
 
     async def _ask(self, records: list[PodRecord]) -> dict[str, PodState]:
         """States by uid of the pods that answer now."""

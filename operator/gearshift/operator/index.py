@@ -2,8 +2,9 @@
 """What the operator knows of the cluster, fed by watches, by full listings and by the answers to its own writes.
 
 An older version of an object never replaces a newer one, a deletion takes only the object of its own uid, and a uid
-that is gone never comes back: the order in which the three sources speak does not matter. A listing therefore drops only
-what was known before it was asked for: what came since may be younger than the listing. A name belongs to its newest uid.
+that is gone never comes back: the order in which the three sources speak does not matter. A listing therefore drops
+only what was known before it was asked for: what came since may be younger than the listing. A name belongs to its
+newest uid.
 """
 
 from collections import defaultdict
@@ -143,7 +144,7 @@ class Index:
 
     def _succeed(self, body: Json) -> None:
         """A service of the same name and another uid is gone, even when no watch told of its deletion."""
-        for uid, known in list(self.services.items()):
+        for known in list(self.services.values()):
             if _name(known) == _name(body) and version_of(known) < version_of(body):
                 self.drop_service(known)
 

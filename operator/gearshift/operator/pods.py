@@ -4,7 +4,7 @@
 from typing import Any, Final
 
 from gearshift.api import names, reasons
-from gearshift.operator.children import controlled_by
+from gearshift.operator.children import conflict, controlled_by
 from gearshift.operator.errors import AlreadyExists, ChildRefused, Conflict, Forbidden, Invalid, NotFound
 from gearshift.operator.index import Index
 from gearshift.operator.kube import Kube
@@ -18,6 +18,8 @@ from gearshift.policy.plan import CreatePod, DeletePod
 _RECHECK_SECONDS: Final = 60.0
 _PASSING: Final = ("exceeded quota", "service account", "serviceaccount", "being terminated")
 """What admission says of things that pass by themselves, or that a pod which goes away makes room for."""
+_UNTRIED: Final = "does not support dry run"
+"""What the API server says where a webhook of the cluster can only be asked in earnest."""
 
 
 class Pods:
@@ -27,7 +29,7 @@ class Pods:
         self._kube = kube
         self._index = index
         self._installation = installation
-        self._accepted: set[str] = set()  # revisions
+        self._accepted = ""  # revision
         self._refused: tuple[int, float, Trouble] | None = None  # generation, when, what
 
     async def check(self, owner: Owner, generation: int, at: float) -> Trouble | None:
@@ -38,7 +40,7 @@ class Pods:
         except ChildRefused as problem:
             return Trouble(problem.reason, problem.message, spec=True)
         wanted = revision(owner.spec)
-        if wanted in self._accepted or any(
+        if wanted == self._accepted or any(
             pod.revision == wanted for pod in self._index.pods.get(owner.uid, {}).values()
         ):
             return None
@@ -47,7 +49,7 @@ class Pods:
         trouble = await self._try(manifest, owner.name, wanted)
         self._refused = None if trouble is None else (generation, at, trouble)
         if trouble is None:
-            self._accepted.add(wanted)
+            self._accepted = wanted
         return trouble
 
     async def create(self, owner: Owner, action: CreatePod) -> Trouble | None:
@@ -59,6 +61,8 @@ class Pods:
             return await self._adopt(owner, names.pod_name(owner.name, action.ordinal))
         except Invalid as problem:
             return Trouble(reasons.POD_REFUSED, problem.message, spec=True)
+        except Forbidden as problem:
+            return Trouble(reasons.POD_REFUSED, problem.message, passing=_passes(problem))
         return None
 
     async def delete(self, owner: Owner, action: DeletePod) -> None:
@@ -77,7 +81,7 @@ class Pods:
         except NotFound:
             return None
         if not controlled_by(live, owner.uid):
-            return Trouble(reasons.CHILD_CONFLICT, f"Pod {name} exists and belongs to another owner")
+            return conflict(live, owner, f"Pod {name}")
         self._index.put_pod(live)
         return None
 
@@ -85,10 +89,12 @@ class Pods:
         trial = {**manifest, "metadata": {**manifest["metadata"], "name": f"{service}-{wanted}"}}
         try:
             await self._kube.create(PODS, trial, dry_run=True)
-        except Invalid as problem:
-            return Trouble(reasons.POD_REFUSED, problem.message, spec=True)
-        except Forbidden as problem:
-            if any(words in problem.message.lower() for words in _PASSING):
+        except (Invalid, Forbidden) as problem:
+            if _UNTRIED in problem.message or (isinstance(problem, Forbidden) and _passes(problem)):
                 return None
             return Trouble(reasons.POD_REFUSED, problem.message, spec=True)
         return None
+
+
+def _passes(problem: Forbidden) -> bool:
+    return any(words in problem.message.lower() for words in _PASSING)

@@ -3,10 +3,9 @@
 
 import asyncio
 import logging
-import random
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -24,10 +23,11 @@ from gearshift.operator.manifests.meta import Installation, Owner
 from gearshift.operator.manifests.services import router_url
 from gearshift.operator.metrics import Metrics
 from gearshift.operator.orders import Orders
+from gearshift.operator.pace import Pace, settling
 from gearshift.operator.pods import Pods
 from gearshift.operator.reporter import Reporter, status_of
 from gearshift.operator.validity import name_problem, spec_problem
-from gearshift.policy.conditionview import Observed, Trouble
+from gearshift.policy.conditionview import Observed, Trouble, graver
 from gearshift.policy.decide import decide
 from gearshift.policy.memory import fold, rebuild
 from gearshift.policy.plan import CreatePod, DeletePod, Memory, Plan, Transit
@@ -36,9 +36,6 @@ from gearshift.policy.targets import total_target
 
 Json = dict[str, Any]
 _log = logging.getLogger(__name__)
-_COALESCE_SECONDS: Final = 0.1
-_BUSY_TICK_SECONDS: Final = 0.4  # while something is on its way that no watch tells of
-_BACKOFF_SECONDS: Final = (0.5, 15.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,31 +66,23 @@ class Reconciler:
         self._started_at = time.time()
         self._memory: Memory | None = None
         self._decided: tuple[str, str, str] | None = None
-        self._failures = 0
+        self._pace = Pace(tools.tick_seconds)
         self._refused = False  # a sidecar refused the last order
 
     async def run(self) -> None:
         """Reconcile until the service is gone."""
         pause = 0.0
+        meta: Json = {}
         while True:
-            await self._rest(pause)
+            await self._pace.rest(self.wake, pause)
             self.wake.clear()
             body = self._tools.index.services.get(self.uid)
             if body is None or body["metadata"].get("deletionTimestamp"):
-                return
+                break
+            meta = body["metadata"]
             pause = await self._guarded(body)
-
-    async def _rest(self, pause: float) -> None:
-        """Wait for a change, at most ``pause`` seconds; after a failure the whole pause."""
-        if self._failures:
-            await asyncio.sleep(pause)
-            return
-        try:
-            async with asyncio.timeout(pause):
-                await self.wake.wait()
-        except TimeoutError:
-            return
-        await asyncio.sleep(_COALESCE_SECONDS)
+        if meta:
+            self._tools.metrics.forget(meta["namespace"], meta["name"])
 
     async def _guarded(self, body: Json) -> float:
         """One tick; how long to rest after it."""
@@ -101,22 +90,16 @@ class Reconciler:
         result = "ok"
         try:
             pause = await self._tick(body)
-            self._failures = 0
         except NotLeader:
             result, pause = "not_leader", 0.5
         except KubeError as problem:
-            result, pause = "error", self._backoff()
+            result, pause = "error", self._pace.failed()
             _log.warning("%s: %s; next try in %.1f s", _key(body), problem, pause)
         except Exception:  # noqa: BLE001 - one service's defect must not stop the others; it is logged and counted
-            result, pause = "crash", self._backoff()
+            result, pause = "crash", self._pace.failed()
             _log.exception("%s: this is a defect; next try in %.1f s", _key(body), pause)
-        self._tools.metrics.reconcile_seconds.labels(result).observe(time.perf_counter() - began)
+        self._tools.metrics.reconcile_seconds.labels(result).observe(self._pace.looked(began))
         return pause
-
-    def _backoff(self) -> float:
-        self._failures += 1
-        first, most = _BACKOFF_SECONDS
-        return min(first * 2.0 ** (self._failures - 1), most) * random.uniform(0.7, 1.3)  # noqa: S311 - jitter
 
     async def _tick(self, body: Json) -> float:
         self._tools.lease.check()
@@ -136,7 +119,8 @@ class Reconciler:
         written = refused(previous, generation, reasons.SPEC_INVALID, message, at)
         if await self._tools.reporter.report(body, written, at):
             await self._tools.events.post(body["metadata"], reasons.SPEC_INVALID, "Validate", message, at, warning=True)
-        return self._tools.tick_seconds
+        self._pace.succeeded()
+        return self._pace.quiet()
 
     async def _reconcile(
         self, body: Json, service: InferenceService, previous: InferenceServiceStatus, at: float
@@ -153,7 +137,7 @@ class Reconciler:
             gathered, plan = await self._confirmed(service, previous, gathered, plan)
         acted = await self._act(body, owner, plan, gathered, at)
         report = Report(
-            Observed(router_available(tools.index, self.uid), refusal or acted or trouble),
+            Observed(router_available(tools.index, self.uid), graver(refusal, acted, trouble, _useless(gathered))),
             gathered.running,
             gathered.history,
             selector=_selector(owner),
@@ -164,7 +148,7 @@ class Reconciler:
         if current is not None:
             await tools.reporter.report(current, shown, at)
         self._count(gathered, plan, shown)
-        return self._pause(gathered, plan, shown)
+        return self._pause(gathered, plan, shown, acted)
 
     def _decide(self, gathered: Gathered, previous: InferenceServiceStatus) -> Plan:
         memory = self._memory or rebuild(self._started_at, previous.transition_history)
@@ -177,13 +161,20 @@ class Reconciler:
         """Decide again on a fresh snapshot before anything that takes a pod out of service; act only on agreement."""
         again = await self._gatherer.gather(service, previous, time.time(), self._started_at)
         second = self._decide(again, previous)
-        if second.actions == plan.actions:
+        if second.actions == plan.actions and self._still(service):
             return again, second
         _log.info(
             "%s/%s: plan %s did not hold on a second look", first.snapshot.namespace, first.snapshot.name, plan.id
         )
         self.wake.set()
         return again, replace(second, actions=())
+
+    def _still(self, service: InferenceService) -> bool:
+        """The service is there, and nobody has changed its spec since it was read."""
+        body = self._tools.index.services.get(self.uid)
+        if body is None or body["metadata"].get("deletionTimestamp"):
+            return False
+        return bool(body["metadata"].get("generation") == service.metadata.generation)
 
     async def _act(self, body: Json, owner: Owner, plan: Plan, gathered: Gathered, at: float) -> Trouble | None:
         """Carry out the plan in order; the first thing that only a human can remove."""
@@ -193,7 +184,9 @@ class Reconciler:
         for action in plan.actions:
             match action:
                 case CreatePod():
-                    trouble = await self._pods.create(owner, action) or trouble
+                    trouble = await self._pods.create(owner, action)
+                    if trouble is not None:
+                        break
                 case DeletePod():
                     await self._pods.delete(owner, action)
                     note = f"Pod {action.name}: {action.reason}"
@@ -224,13 +217,22 @@ class Reconciler:
         for role in shown.roles:
             metrics.ready.labels(snapshot.namespace, snapshot.name, role.name.value).set(role.ready)
 
-    def _pause(self, gathered: Gathered, plan: Plan, shown: InferenceServiceStatus) -> float:
-        """Look again soon while a transition runs or a pod that the kubelet calls ready does not serve yet."""
-        waiting = any(pod.ready and not pod.serving and not pod.deleting for pod in gathered.snapshot.pods)
+    def _pause(self, gathered: Gathered, plan: Plan, shown: InferenceServiceStatus, refusal: Trouble | None) -> float:
+        """Look again soon while something is on its way; ever later while the API server refuses what is wanted."""
+        if refusal is not None:
+            return self._pace.failed()
+        self._pace.succeeded()
         acted = bool(plan.actions) and not self._refused
-        if acted or shown.transition is not None or waiting:
-            return min(_BUSY_TICK_SECONDS, self._tools.tick_seconds)
-        return self._tools.tick_seconds * random.uniform(0.9, 1.1)  # noqa: S311 - jitter
+        soon = acted or shown.transition is not None or settling(gathered.snapshot)
+        return self._pace.busy() if soon else self._pace.quiet()
+
+
+def _useless(gathered: Gathered) -> Trouble | None:
+    """An engine that refused to start: what it was told is wrong, and another pod would be told the same."""
+    if not gathered.refusals:
+        return None
+    pod, message = min(gathered.refusals.items())
+    return Trouble(reasons.START_REFUSED, f"engine of {pod}: {message or 'refused to start'}")
 
 
 def _disruptive(plan: Plan) -> bool:

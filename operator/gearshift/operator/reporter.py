@@ -15,6 +15,7 @@ from gearshift.operator.events import Events
 from gearshift.operator.index import Index
 from gearshift.operator.kube import Kube
 from gearshift.operator.metrics import Metrics
+from gearshift.operator.resources import SERVICES_OF_INFERENCE
 
 Json = dict[str, Any]
 _log = logging.getLogger(__name__)
@@ -43,12 +44,28 @@ class Reporter:
         try:
             written = await self._kube.apply_status(meta["namespace"], meta["name"], meta["uid"], status.dump())
         except (NotFound, Conflict):
-            self._index.drop_service(body)
+            await self._look_again(body)
             return False
         self._index.put_service(written)
         self._metrics.status_writes.labels(meta["namespace"], meta["name"]).inc()
         await self._tell(meta, previous, status, at)
         return True
+
+    async def _look_again(self, body: Json) -> None:
+        """The write met no object, another uid, or too many other writers: only a fresh look tells which.
+
+        Raises:
+            KubeError: the object can't be looked at now.
+        """
+        meta = body["metadata"]
+        try:
+            live = await self._kube.get(SERVICES_OF_INFERENCE, meta["namespace"], meta["name"])
+        except NotFound:
+            live = None
+        if live is None or live["metadata"]["uid"] != meta["uid"]:
+            self._index.drop_service(body)
+        if live is not None:
+            self._index.put_service(live)
 
     async def _tell(
         self, meta: Json, previous: InferenceServiceStatus, status: InferenceServiceStatus, at: float

@@ -30,7 +30,7 @@ def pod_view(record: PodRecord, answer: PodState | None, known: PodState | PodSt
         created_at=record.created_at,
         since=answer.since if answer is not None else record.ready_since,
         deleting=record.deleting,
-        failed=record.ended or lost,
+        failed=record.ended or lost or beyond_repair(answer),
         node_lost=lost,
         layouts=tuple(answer.layouts) if answer is not None else record.layouts,
         running=answer.load.running if answer is not None else 0,
@@ -59,14 +59,43 @@ def phase_of(record: PodRecord, answer: PodState | None, *, heard: bool) -> PodP
     return PodPhase.UNKNOWN if record.ready or heard else PodPhase.STARTING
 
 
-def node_lost(record: PodRecord, nodes: Mapping[str, NodeRecord], at: float, grace_seconds: float) -> bool:
-    """The pod's node is gone, was declared out of service, or has not been ready for longer than the grace."""
+def beyond_repair(answer: PodState | None) -> bool:
+    """A transition left the pod in neither its new nor its old state: only another pod helps.
+
+    A pod whose engine refused to start is not: another would be told the same.
+    """
+    if answer is None or answer.phase is not PodPhase.FAILED:
+        return False
+    return answer.transition is not None and answer.transition.result is TransitionResult.FAILED
+
+
+def start_refused(answer: PodState) -> bool:
+    """The pod's engine refused what it was told to run."""
+    return answer.phase is PodPhase.FAILED and not beyond_repair(answer)
+
+
+def node_lost(
+    record: PodRecord, nodes: Mapping[str, NodeRecord], absent: Mapping[str, float], at: float, grace_seconds: float
+) -> bool:
+    """Whether the pod's node is lost. ``absent``: since when nodes that pods are on have not been known.
+
+    | node | some node is ready | lost |
+    |---|---|---|
+    | none yet | | no |
+    | not known for longer than the grace | | yes |
+    | not known, for less | | no: the watch of nodes may lag behind that of pods |
+    | declared out of service | | yes |
+    | not ready for longer than the grace | yes | yes |
+    | not ready for longer than the grace | no | no: a new pod could run nowhere, and the view may be what is broken |
+    """
     if not record.node:
         return False
     node = nodes.get(record.node)
-    if node is None or node.out_of_service:
+    if node is None:
+        return at - absent.get(record.node, at) > grace_seconds
+    if node.out_of_service:
         return True
-    return not node.ready and at - node.since > grace_seconds
+    return not node.ready and at - node.since > grace_seconds and any(other.ready for other in nodes.values())
 
 
 def in_flight(answers: Mapping[str, PodState]) -> tuple[InFlight, ...]:

@@ -4,7 +4,7 @@
 import pytest
 
 from gearshift.api.conditions import CONDITION_TYPES
-from tests.functional.operator.world import Space, until
+from tests.functional.operator.world import Operator, Space, until
 
 pytestmark = [pytest.mark.functional, pytest.mark.usefixtures("leader")]
 
@@ -43,6 +43,42 @@ def test_scale_adds_and_removes_pods(space: Space) -> None:
     space.cluster.kubectl("scale", "gsvc/chat", "--replicas=1", "-n", space.name)
     until(lambda: len(space.kubelet.pods()) == 1, "two pods to go", 40)
     until(lambda: space.status()["replicas"] == 1, "status to say so")
+
+
+def test_ready_comes_with_the_last_new_pod_and_stays_when_one_of_several_is_lost(space: Space) -> None:
+    space.apply(roles=[{"name": "Unified", "replicas": 3}])
+    space.run_router()
+    first, second, third = until(lambda: (pods := space.kubelet.pods()) and len(pods) == 3 and pods, "three pods")
+    space.kubelet.run(first)
+    space.kubelet.run(second)
+    until(lambda: space.status()["readyReplicas"] == 2, "two pods to serve")
+    assert space.condition("Ready")["reason"] == "PodsStarting"
+    assert "2 of 3 pods" in space.condition("Ready")["message"]
+    space.kubelet.run(third)
+    until(lambda: space.is_true("Ready"), "the service to be ready")
+    assert space.status()["grownAt"]
+    since = space.condition("Ready")["lastTransitionTime"]
+    space.kubelet.report("chat-1", space.kubelet.sidecars[second["metadata"]["uid"]].address, "Running", ready=False)
+    until(lambda: space.status()["readyReplicas"] == 2, "a pod to be lost")
+    assert space.condition("EnginesReady")["status"] == "False"
+    assert (space.condition("Ready")["status"], space.condition("Ready")["lastTransitionTime"]) == ("True", since)
+
+
+def test_scale_to_nothing_and_back(space: Space, leader: Operator) -> None:
+    space.apply(roles=[{"name": "Unified", "replicas": 2, "min": 0}], policy={"window": "5s"})
+    space.serve(2)
+    space.cluster.kubectl("scale", "gsvc/chat", "--replicas=0", "-n", space.name)
+    until(lambda: not space.kubelet.pods(), "all pods to go", 40)
+    until(lambda: space.condition("Ready").get("reason") == "ScaledToZero", "status to say so")
+    until(lambda: space.condition("Reconciling").get("status") == "False", "the service to be quiet")
+    assert space.is_true("Ready")
+    space.cluster.kubectl("scale", "gsvc/chat", "--replicas=2", "-n", space.name)
+    until(lambda: space.condition("Ready").get("reason") == "NoServingPods", "the pods to be missed")
+    space.serve(2)
+    series = f'gearshift_operator_pods_desired{{namespace="{space.name}",service="chat"}}'
+    assert f"{series} 2.0" in leader.metrics()
+    space.cluster.kubectl("delete", "gsvc", "chat", "-n", space.name)
+    until(lambda: series not in leader.metrics(), "the series of a deleted service to go")
 
 
 def test_a_pod_that_stops_answering_is_unknown_and_not_replaced(space: Space) -> None:

@@ -19,7 +19,9 @@ class Listings:
     def __init__(self, index: Index) -> None:
         self._index = index
 
-    async def list(self, resource: Resource, namespace: str | None, labels: str | None = None) -> list[dict[str, Any]]:
+    async def list(
+        self, resource: Resource, _namespace: str | None, _labels: str | None = None
+    ) -> list[dict[str, Any]]:
         """Nothing of any kind was there; one object of each has come since."""
         match resource.kind:
             case "InferenceService":
@@ -46,13 +48,13 @@ def known(index: Index) -> tuple[int, int, int, int]:
 
 def test_what_came_while_a_listing_was_on_its_way_stays() -> None:
     index = Index(ignore)
-    asyncio.run(resync(cast(Kube, Listings(index)), index, ()))
+    asyncio.run(resync(cast("Kube", Listings(index)), index, ()))
     assert known(index) == (1, 1, 1, 1)
 
 
 def test_what_a_listing_does_not_show_is_gone() -> None:
     index = Index(ignore)
     first = Listings(index)
-    asyncio.run(resync(cast(Kube, first), index, ()))
-    asyncio.run(resync(cast(Kube, Listings(Index(ignore))), index, ()))
+    asyncio.run(resync(cast("Kube", first), index, ()))
+    asyncio.run(resync(cast("Kube", Listings(Index(ignore))), index, ()))
     assert known(index) == (0, 0, 0, 0)

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from gearshift.api.vocabulary import Layout, PodPhase, Role
-from gearshift.api.wire import PodState
+from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind, TransitionResult
+from gearshift.api.wire import PodState, TransitionStatus
 from gearshift.operator.records import NodeRecord, PodRecord
-from gearshift.operator.views import node_lost, phase_of, pod_view
+from gearshift.operator.views import node_lost, phase_of, pod_view, start_refused
 
 RECORD = PodRecord(
     namespace="prod", name="chat-0", uid="pod-1", service_uid="uid-1", ordinal=0, revision="r", version=1,
@@ -46,17 +46,39 @@ def test_the_present_word_of_a_sidecar_wins_over_the_last_one_and_that_over_the_
     assert (fresh.role, fresh.layout, fresh.epoch) == (Role.UNIFIED, Layout.TP, 0)
 
 
+UNREADY = NodeRecord("n1", ready=False, since=150.0, out_of_service=False)
+OTHER = NodeRecord("n2", ready=True, since=0.0, out_of_service=False)
+
+
 @pytest.mark.parametrize(
-    ("node", "lost"),
+    ("nodes", "absent", "lost"),
     [
-        (None, True),
-        (NodeRecord("n1", ready=True, since=0.0, out_of_service=False), False),
-        (NodeRecord("n1", ready=True, since=0.0, out_of_service=True), True),
-        (NodeRecord("n1", ready=False, since=170.0, out_of_service=False), False),
-        (NodeRecord("n1", ready=False, since=150.0, out_of_service=False), True),
+        ([OTHER], {}, False),
+        ([OTHER], {"n1": 170.0}, False),
+        ([OTHER], {"n1": 150.0}, True),
+        ([OTHER, replace(UNREADY, ready=True, since=0.0)], {}, False),
+        ([OTHER, replace(UNREADY, ready=True, out_of_service=True)], {}, True),
+        ([OTHER, replace(UNREADY, since=170.0)], {}, False),
+        ([OTHER, UNREADY], {}, True),
+        ([replace(OTHER, ready=False), UNREADY], {}, False),
+        ([UNREADY], {}, False),
     ],
 )
-def test_node_lost(node: NodeRecord | None, lost: bool) -> None:
-    nodes = {} if node is None else {"n1": node}
-    assert node_lost(RECORD, nodes, 200.0, 40.0) is lost
-    assert node_lost(replace(RECORD, node=""), nodes, 200.0, 40.0) is False
+def test_node_lost(nodes: list[NodeRecord], absent: dict[str, float], lost: bool) -> None:
+    known = {node.name: node for node in nodes}
+    assert node_lost(RECORD, known, absent, 200.0, 40.0) is lost
+    assert node_lost(replace(RECORD, node=""), known, absent, 200.0, 40.0) is False
+
+
+@pytest.mark.parametrize(
+    ("result", "failed"), [(None, False), (TransitionResult.ROLLED_BACK, False), (TransitionResult.FAILED, True)]
+)
+def test_a_pod_that_a_transition_left_without_a_state_is_replaced(
+    result: TransitionResult | None, failed: bool
+) -> None:
+    ended = None if result is None else TransitionStatus(
+        id="t", kind=TransitionKind.LAYOUT, from_="TP", to="DP", phase=PodPhase.FAILED, result=result, started_at=1.0
+    )  # fmt: skip
+    answer = STATE.model_copy(update={"phase": PodPhase.FAILED, "transition": ended})
+    assert pod_view(RECORD, answer, None, lost=False).failed is failed
+    assert start_refused(answer) is not failed

@@ -2,6 +2,7 @@
 """Status and its conditions as truth tables."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from gearshift.api.conditions import CONDITION_TYPES
 from gearshift.api.v1alpha1 import InferenceServiceSpec, InferenceServiceStatus
 from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind
-from gearshift.policy.conditionview import Observed, Trouble
+from gearshift.policy.conditionview import Observed, Trouble, graver
 from gearshift.policy.plan import CreatePod, Hold, Plan, Transit
 from gearshift.policy.snapshot import InFlight, Metrics, PodView, Reading, Signal, Snapshot
 from gearshift.policy.statusview import Report, describe, layout_column, refused, status
@@ -45,10 +46,11 @@ def snapshot(*pods: PodView, at: float = 1000.0, metrics: Metrics = NO_METRICS, 
 
 
 def shown(
-    given: Snapshot, plan: Plan = HOLD, *, router: bool = True, trouble: Trouble | None = None
+    given: Snapshot, plan: Plan = HOLD, *, router: bool = True, trouble: Trouble | None = None, grown: bool = False
 ) -> InferenceServiceStatus:
-    """The first status of a service."""
-    return status(given, plan, InferenceServiceStatus(), Report(Observed(router, trouble)))
+    """The first status of a service, or of one that has grown before."""
+    before = InferenceServiceStatus(grown_at=datetime(2026, 1, 1, tzinfo=UTC) if grown else None)
+    return status(given, plan, before, Report(Observed(router, trouble)))
 
 
 def condition(given: InferenceServiceStatus, kind: str) -> tuple[str, str]:
@@ -69,26 +71,69 @@ def decode(number: int, **changes: Any) -> PodView:
 
 SPEC_FAULT = Trouble("PodRefused", "bad", spec=True)
 OTHER_FAULT = Trouble("ChildConflict", "taken")
+PASSING = Trouble("PodRefused", "exceeded quota", passing=True)
+
+
+def test_the_gravest_trouble_is_told() -> None:
+    assert graver(None, PASSING, OTHER_FAULT, SPEC_FAULT) == SPEC_FAULT
+    assert graver(PASSING, OTHER_FAULT) == OTHER_FAULT
+    assert graver(PASSING, None) == PASSING
+    assert graver(None) is None
+
+
+@pytest.mark.parametrize("trouble", [None, OTHER_FAULT, SPEC_FAULT, PASSING])
+@pytest.mark.parametrize("pods", [(), (pod(0),), (pod(0, revision="r0"),), (pod(0, ready=False),)])
+def test_reconciling_and_stalled_are_never_both_true(pods: tuple[PodView, ...], trouble: Trouble | None) -> None:
+    found = shown(snapshot(*pods), trouble=trouble)
+    assert (condition(found, "Reconciling")[0], condition(found, "Stalled")[0]) != ("True", "True")
 
 
 @pytest.mark.parametrize(
     ("pods", "options", "expected"),
     [
         ((prefill(0), decode(1), decode(2)), {}, ("True", "Serving")),
-        ((prefill(0), decode(1)), {}, ("True", "Serving")),
+        ((prefill(0), decode(1)), {}, ("False", "PodsStarting")),
+        ((prefill(0), decode(1), decode(2, ready=False)), {}, ("False", "PodsStarting")),
+        ((prefill(0), decode(1), decode(2, phase=PodPhase.SWITCHING)), {}, ("True", "Serving")),
+        ((prefill(0), decode(1)), {"grown": True}, ("True", "Serving")),
+        ((prefill(0),), {"grown": True}, ("False", "RoleUnserved")),
         ((prefill(0),), {}, ("False", "RoleUnserved")),
         ((prefill(0, ready=False), decode(1, phase=PodPhase.DRAINING)), {}, ("False", "NoServingPods")),
         ((prefill(0), decode(1)), {"router": False}, ("False", "RouterStarting")),
-        ((prefill(0), decode(1)), {"trouble": SPEC_FAULT}, ("False", "PodRefused")),
-        ((prefill(0), decode(1)), {"trouble": OTHER_FAULT}, ("True", "Serving")),
+        ((prefill(0), decode(1), decode(2)), {"trouble": SPEC_FAULT}, ("False", "PodRefused")),
+        ((prefill(0), decode(1), decode(2)), {"trouble": OTHER_FAULT}, ("True", "Serving")),
     ],
 )
 def test_ready(pods: tuple[PodView, ...], options: dict[str, Any], expected: tuple[str, str]) -> None:
     assert condition(shown(snapshot(*pods, roles=SPLIT), **options), "Ready") == expected
 
 
-def test_scaled_to_zero_is_not_ready() -> None:
-    assert condition(shown(snapshot(replicas=0)), "Ready") == ("False", "ScaledToZero")
+def after(before: InferenceServiceStatus, given: Snapshot) -> InferenceServiceStatus:
+    """The status that follows another."""
+    return status(given, HOLD, before, Report(Observed(router_available=True)))
+
+
+def test_a_parked_service_is_ready_and_grows_anew_when_it_comes_back() -> None:
+    full = shown(snapshot(pod(0), pod(1), replicas=2))
+    assert full.grown_at is not None
+    parked = after(full, snapshot(replicas=0, at=1100.0))
+    assert condition(parked, "Ready") == ("True", "ScaledToZero")
+    assert parked.grown_at is None
+    back = after(parked, snapshot(pod(0), replicas=2, at=1200.0))
+    assert condition(back, "Ready") == ("False", "PodsStarting")
+    assert condition(after(back, snapshot(pod(0), pod(1), replicas=2)), "Ready") == ("True", "Serving")
+
+
+def test_a_service_that_has_grown_is_ready_again_with_what_it_needs_at_least() -> None:
+    full = shown(snapshot(pod(0), pod(1), replicas=2))
+    out = after(full, snapshot(pod(0, ready=False), pod(1, ready=False), replicas=2))
+    assert condition(out, "Ready") == ("False", "NoServingPods")
+    assert condition(after(out, snapshot(pod(0), replicas=2)), "Ready") == ("True", "Serving")
+
+
+def test_a_service_that_an_operator_without_this_rule_called_ready_stays_so() -> None:
+    full = shown(snapshot(pod(0), pod(1), replicas=2)).model_copy(update={"grown_at": None})
+    assert condition(after(full, snapshot(pod(0), replicas=2)), "Ready") == ("True", "Serving")
 
 
 CREATE = Plan("p2", (CreatePod(1, Role.UNIFIED, Layout.TP, "PodMissing"),), reason="PodMissing")
@@ -105,6 +150,8 @@ CREATE = Plan("p2", (CreatePod(1, Role.UNIFIED, Layout.TP, "PodMissing"),), reas
         ((pod(0, ready=False, phase=PodPhase.SWITCHING),), HOLD, {}, ("False", "UpToDate")),
         ((pod(0),), HOLD, {"router": False}, ("True", "RouterStarting")),
         ((pod(0, revision="r0"),), HOLD, {"trouble": SPEC_FAULT}, ("False", "PodRefused")),
+        ((), CREATE, {"trouble": OTHER_FAULT}, ("False", "ChildConflict")),
+        ((), CREATE, {"trouble": PASSING}, ("True", "PodRefused")),
     ],
 )
 def test_reconciling(pods: tuple[PodView, ...], plan: Plan, options: dict[str, Any], expected: tuple[str, str]) -> None:
@@ -116,6 +163,7 @@ def test_reconciling(pods: tuple[PodView, ...], plan: Plan, options: dict[str, A
     [
         (None, ("False", "Progressing"), ("True", "Accepted")),
         (OTHER_FAULT, ("True", "ChildConflict"), ("True", "Accepted")),
+        (PASSING, ("False", "Progressing"), ("True", "Accepted")),
         (SPEC_FAULT, ("True", "PodRefused"), ("False", "PodRefused")),
     ],
 )

@@ -97,6 +97,9 @@ class InferenceServiceStatus(StatusModel):
 
     observed_generation: int = 0
     conditions: list[Condition] = Field(default=[], max_length=16, json_schema_extra=_MAP_BY_TYPE)
+    grown_at: Timestamp | None = Field(
+        default=None, description="When all pods served for the first time, since the service was last scaled to zero."
+    )
     replicas: int = 0
     ready_replicas: int = 0
     selector: Text = ""
