@@ -25,7 +25,7 @@ from gearshift.sidecar.hub import Hub
 from gearshift.sidecar.ledger import Detail, Record, advance, fence
 from gearshift.sidecar.machine import Effect, Event
 from gearshift.sidecar.metrics import Metrics
-from gearshift.sidecar.orders import Accepted, Capability, Judgement, Refused, judge, roles_of
+from gearshift.sidecar.orders import Accepted, Capability, Judgement, judge, roles_of
 from gearshift.sidecar.pod import EffectFunction, Pod
 from gearshift.sidecar.shut_down import shut_down
 from gearshift.sidecar.state_file import write_record
@@ -104,9 +104,9 @@ class Agent:
                 group.create_task(keeper.run(self))
 
     def order(self, request: TransitionRequest) -> Judgement:
-        """Accept or refuse an order."""
+        """Accept or refuse an order. Its leader is the newest one known from now on, whatever became of the order."""
         judgement = judge(self.record, request, self._capability())
-        if not isinstance(judgement, Refused) and request.fencing_token > self.record.fencing_token:
+        if request.fencing_token > self.record.fencing_token:
             self._replace(fence(self.record, request.fencing_token))
         if isinstance(judgement, Accepted):
             log.info("order %s: %s to %s", request.id, request.kind.value, request.to)
