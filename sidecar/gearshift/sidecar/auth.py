@@ -65,7 +65,7 @@ class Authenticator:
             return known.review
         vouched = known is not None and known.vouches(now)
         pause = RETRY_SECONDS if vouched else UNKNOWN_RETRY_SECONDS
-        if (vouched and key in self._asking) or now < self._failed_at + pause:
+        if (vouched and key in self._asking) or 0 <= now - self._failed_at < pause:
             return self._fall_back(known, now, "it did not answer just now")
         return await self._ask(key, token, known)
 
@@ -95,8 +95,13 @@ class Authenticator:
             fresh_until = min(fresh_until, max(expires_at, now))
         self._known[key] = _Remembered(review, fresh_until, expires_at)
         self._known.move_to_end(key)
-        while len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
+        if len(self._known) > REMEMBERED:
+            del self._known[self._least_worth()]
+
+    def _least_worth(self) -> str:
+        """The oldest refusal, so that no flood of bad tokens pushes out a confirmed one; else the oldest of all."""
+        refusals = (key for key, known in self._known.items() if not known.review.account)
+        return next(refusals, next(iter(self._known)))
 
 
 def expiry(token: str) -> float:

@@ -144,6 +144,28 @@ async def test_only_so_many_tokens_are_remembered() -> None:
     assert judge.asked == REMEMBERED + 2
 
 
+async def test_a_flood_of_bad_tokens_does_not_push_out_those_that_were_confirmed() -> None:
+    judge = Judge()
+    authenticator = judge.authenticator()
+    await authenticator.account(jwt(5000))
+    judge.account = ""
+    for number in range(REMEMBERED + 1):
+        await authenticator.account(jwt(6000 + number))
+    judge.down = True
+    assert (await authenticator.account(jwt(5000))).account == "someone"
+
+
+async def test_a_clock_that_is_set_back_does_not_lock_callers_out() -> None:
+    judge = Judge()
+    authenticator = judge.authenticator()
+    judge.down = True
+    with pytest.raises(AuthUnavailableError):
+        await authenticator.account(jwt(5000))
+    judge.down = False
+    judge.now -= 900
+    assert (await authenticator.account(jwt(5000))).account == "someone"
+
+
 def test_the_expiry_of_a_token() -> None:
     assert expiry(jwt(1234)) == 1234.0
     assert [expiry(token) for token in ("", "a.b", jwt("x"), "a.e30.c", "a.W10.c")] == [0.0] * 5
