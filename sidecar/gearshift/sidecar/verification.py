@@ -52,12 +52,15 @@ async def prove(pod: Pod, record: Record) -> Signal:
         state, probe = await verify(pod, target)
     except EngineCallError as error:
         return Event.VERIFY_FAILED, Detail(cause(error, reasons.VERIFICATION_FAILED), str(error))
+    keeper = pod.residents.serving(target.layout)
+    if not keeper.up.is_set():  # its loss was no loss of the pod yet, so this is the last place that can tell
+        return Event.VERIFY_FAILED, Detail(reasons.ENGINE_LOST, f"engine {keeper.plan.name} was lost after its probe")
     proof = Proof(
         epoch_before=record.epoch,
         epoch_after=state.epoch,
         ranks=state.ranks,
         expected_ranks=state.world_size,
-        engine=pod.residents.serving(target.layout).plan.name,
+        engine=keeper.plan.name,
         probe_tokens=probe.tokens,
         probe_seconds=round(probe.seconds, 6),
         routers=0,

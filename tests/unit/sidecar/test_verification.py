@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What counts as proof, and what an engine must be told."""
 
+import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gearshift.api.engine import EngineState, RoleKnobs
 from gearshift.api.vocabulary import Layout, Role
-from gearshift.sidecar.engine_client import EngineCallError, probe_body, read_probe
+from gearshift.sidecar.engine_client import EngineCallError, ProbeResult, probe_body, read_probe
+from gearshift.sidecar.machine import Event
 from gearshift.sidecar.switching import needs_role
 from gearshift.sidecar.target import Target
-from gearshift.sidecar.verification import contradictions
+from gearshift.sidecar.verification import contradictions, prove
 
 
 def engine_state(**changes: Any) -> EngineState:
@@ -104,3 +107,30 @@ def test_a_probe_ends_by_length_and_asks_for_what_its_role_does(role: Role) -> N
     body = probe_body("tiny", role)
     assert (body["model"], body["max_tokens"], body["ignore_eos"]) == ("tiny", 1, True)
     assert ("kv_transfer_params" in body) == (role is Role.PREFILL)
+
+
+async def test_an_engine_that_was_lost_after_its_probe_proves_nothing(make_record: Any, make_order: Any) -> None:
+    """While it is only the target of a switch, nobody else would notice."""
+    keeper = SimpleNamespace(client=AnsweringClient(), up=asyncio.Event(), plan=SimpleNamespace(name="dp"))
+    pod: Any = SimpleNamespace(
+        residents=SimpleNamespace(serving=lambda _layout: keeper),
+        settings=SimpleNamespace(config=SimpleNamespace(model="tiny"), timings=SimpleNamespace(probe=1.0)),
+        observer=SimpleNamespace(probed=lambda _engine, _seconds: None),
+    )
+    record = make_record(phase="Verifying", order=make_order(), role="Decode")
+    event, detail = await prove(pod, record)
+    assert (event, detail.reason) == (Event.VERIFY_FAILED, "EngineLost")
+    keeper.up.set()
+    assert (await prove(pod, record))[0] is Event.VERIFIED
+
+
+class AnsweringClient:
+    """An engine that is as ordered and answers its probe."""
+
+    name = "dp"
+
+    async def state(self) -> EngineState:
+        return engine_state()
+
+    async def probe(self, _model: str, _role: Role, _timeout: float) -> ProbeResult:
+        return ProbeResult(tokens=1, seconds=0.1)
