@@ -2,6 +2,7 @@
 """The effect `Drain`: wait until the routers know that the pod takes nothing new and nothing old is left in it."""
 
 import asyncio
+import logging
 
 from gearshift.api import reasons
 from gearshift.api.engine import EngineState
@@ -11,6 +12,8 @@ from gearshift.sidecar.ledger import Detail, Record
 from gearshift.sidecar.machine import Event
 from gearshift.sidecar.pod import Pod, Signal
 from gearshift.sidecar.routers import blockers
+
+log = logging.getLogger(__name__)
 
 
 def busy(state: EngineState) -> list[str]:
@@ -29,6 +32,8 @@ async def drain(pod: Pod, record: Record) -> Signal:
         async with asyncio.timeout_at(_deadline(pod, record)):
             while obstacles := await _obstacles(pod, record):
                 await pod.routers.wait_change(pod.settings.timings.drain_poll)
+            if record.phase is PodPhase.TERMINATING:
+                await _until_pulled(pod, record)
     except TimeoutError:
         return Event.DRAIN_TIMED_OUT, Detail(reasons.DRAIN_TIMEOUT, "; ".join(obstacles) or "the engine did not answer")
     return Event.DRAINED, Detail()
@@ -45,7 +50,8 @@ def _deadline(pod: Pod, record: Record) -> float:
 
 
 async def _obstacles(pod: Pod, record: Record) -> list[str]:
-    routers = blockers(pod.routers.known(pod.monotonic()), record.sequence)
+    now = pod.monotonic()
+    routers = pod.routers.missing(now) or blockers(pod.routers.known(now), record.sequence)
     if routers:
         return routers
     keeper = pod.residents.serving(record.layout)
@@ -55,3 +61,33 @@ async def _obstacles(pod: Pod, record: Record) -> list[str]:
         return busy(await keeper.client.state())
     except EngineCallError as error:
         return [str(error)]
+
+
+async def _until_pulled(pod: Pod, record: Record) -> None:
+    """Wait until other engines have pulled the KV of finished prefills, which ends with the processes of this pod.
+
+    Routers count a prefill until its decode has begun, so what is left when they owe nothing is rarely wanted any more:
+    KV of probes and of clients that have gone. It is not waited for longer than a pull takes.
+    """
+    held: list[str] = []
+    try:
+        async with asyncio.timeout(pod.settings.timings.kv_pull):
+            while held := await _holding(pod, record):
+                await asyncio.sleep(pod.settings.timings.drain_poll)
+    except TimeoutError:
+        log.warning("ending with KV that nobody has pulled: %s", ", ".join(held) or "an engine did not answer")
+
+
+async def _holding(pod: Pod, record: Record) -> list[str]:
+    """The engines that keep KV for others, those that a switch has paused included."""
+    held = []
+    for keeper in pod.residents.all(record.layout):
+        if keeper.up.is_set():
+            try:
+                count = (await keeper.client.state()).details.get("kvHeld", "0")
+            except EngineCallError as error:
+                log.debug("%s", error)
+                count = "0"
+            if count != "0":
+                held.append(f"{count} requests in engine {keeper.plan.name}")
+    return held

@@ -191,16 +191,18 @@ class Keeper:
         return f"hangs for {self._timings.hang:g} s: {problem}"
 
     async def _kill(self, status: ProcessStatus, why: str) -> None:
+        """Signal until the process is gone, be it with its container, whose next host knows nothing of it."""
         log.error("engine %s (pid %d) is killed: %s", self.plan.name, status.pid, why)
-        while True:
-            try:
-                await self._host.signal(self.plan.name, SignalRequest(signal="SIGKILL"))
-                await self._watch.wait_exit(self.plan.name, status.pid)
-            except HostCallError as error:
-                log.warning("engine %s was not killed: %s", self.plan.name, error)
-                await asyncio.sleep(self._timings.backoff_first)
-            else:
-                return
+        gone = asyncio.ensure_future(self._watch.wait_exit(self.plan.name, status.pid))
+        try:
+            while not gone.done():
+                try:
+                    await self._host.signal(self.plan.name, SignalRequest(signal="SIGKILL"))
+                except HostCallError as error:
+                    log.warning("engine %s was not killed: %s", self.plan.name, error)
+                await asyncio.wait([gone], timeout=self._timings.kill_again)
+        finally:
+            gone.cancel()
 
 
 def _obituary(status: ProcessStatus | None) -> str:

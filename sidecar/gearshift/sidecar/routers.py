@@ -25,9 +25,21 @@ class Routers:
         self._linger_seconds = linger_seconds
         self._views: dict[str, RouterView] = {}
         self._changed = asyncio.Event()
+        self._return_until = float("-inf")
+
+    def expect_return(self, until: float) -> None:
+        """Until this time routers may be missing that an earlier sidecar of this pod knew."""
+        self._return_until = until
+
+    def missing(self, now: float) -> list[str]:
+        """Why the routers known are perhaps not all of them; empty when they are."""
+        if now >= self._return_until:
+            return []
+        return ["routers may still come back to this sidecar, which has just restarted"]
 
     def opened(self, name: str, now: float) -> None:
         """A router has opened a state stream."""
+        self.known(now)  # a pod that never drains forgets the routers of its past here
         view = self._view(name)
         view.streams += 1
         self._heard(view, now)

@@ -3,6 +3,7 @@
 
 import asyncio
 import logging
+import math
 import os
 import time
 from collections.abc import AsyncIterator
@@ -43,7 +44,9 @@ async def serve(settings: Settings) -> None:
         running = asyncio.ensure_future(agent.run())
         stack.push_async_callback(_stop, running)
         if restarted:
+            agent.pod.routers.expect_return(math.inf)
             await _settle(agent, running, settings.timings.settle)
+            agent.pod.routers.expect_return(time.monotonic() + settings.timings.router_linger)
         control = make_control_app(agent, Authenticator(reviewer.review, time.time))
         await stack.enter_async_context(_listen(control, settings.bind, settings.ports.control))
         log.info("pod %s serves its control API on port %d", settings.pod.name, settings.ports.control)

@@ -23,7 +23,9 @@ class Conduct:
     lost_ranks: int = 0
     running: int = 0
     waiting: int = 0
+    kv_held: int = 0
     dies_at_start: bool = False
+    asked: int = 0  # times that its state was read
     unserved: set[Layout] = field(default_factory=set)
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -54,7 +56,7 @@ class FakeEngine:
             knobs=self.knobs,
             running=self.conduct.running,
             waiting=self.conduct.waiting,
-            details={"engineId": "fake"},
+            details={"engineId": "fake", "kvHeld": str(self.conduct.kv_held)},
         )
 
     async def start(self, port: int) -> None:
@@ -88,6 +90,7 @@ class FakeEngine:
         return web.json_response(self.state().dump())
 
     async def _engine(self, request: web.Request) -> web.Response:
+        self.conduct.asked += 1
         return await self._act(request) or self._answer()
 
     async def _pause(self, request: web.Request) -> web.Response:

@@ -29,6 +29,8 @@ class FakeHost:
         self.starts: list[str] = []
         self.shutdowns: list[float] = []
         self.terminating = False
+        self.refuse_signals = False
+        self.refused = 0  # signals
         self._socket = socket
         self._queues: set[asyncio.Queue[HostEvent]] = set()
         self._runner: web.AppRunner | None = None
@@ -100,6 +102,9 @@ class FakeHost:
 
     async def _signal(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
+        if self.refuse_signals or name not in self.statuses:
+            self.refused += 1
+            return web.Response(status=404, text=f"no process {name!r} was started")
         if name in self.engines:
             await self.kill(name)
         return web.json_response(self.statuses[name].dump())

@@ -147,6 +147,20 @@ async def test_an_engine_that_stops_answering_is_killed_and_started_again(make_w
     await serves_again(world, Layout.TP, 0)
 
 
+async def test_an_engine_that_cannot_be_killed_because_its_container_restarts_is_started_again(
+    make_world: MakeWorld,
+) -> None:
+    world = await make_world(timings=replace(TIMINGS, hang=0.1, engine_call=0.05)).start()
+    world.host.refuse_signals = True
+    world.conduct().held.add("engine")
+    await world.until(lambda: world.host.refused)
+    world.conduct().held.clear()
+    await world.host.stop()
+    await world.until_phase("Starting")
+    await world.host.start()
+    await serves_again(world, Layout.TP, 0)
+
+
 async def test_an_engine_is_not_ready_before_it_has_made_a_token(make_world: MakeWorld) -> None:
     world = make_world()
     world.conduct().tokens = 0

@@ -2,12 +2,13 @@
 """A sidecar that restarts: it finds its engines, remembers its word, and settles what was in flight."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from gearshift.api.vocabulary import Layout
 from tests.functional.sidecar.conftest import MakeWorld, StartRouter
-from tests.functional.sidecar.world import World
+from tests.functional.sidecar.world import DEADLINE_SECONDS, TIMINGS, World
 
 
 async def test_running_engines_are_found_and_left_alone(world: World) -> None:
@@ -24,6 +25,25 @@ async def test_running_engines_are_found_and_left_alone(world: World) -> None:
     assert world.host.starts == ["sim"]
     assert engine.calls == [*calls, "completions"]
     assert (await world.call("GET", "/v1/transitions/t1"))[1]["result"] == "Committed"
+
+
+async def test_a_drain_waits_for_routers_that_have_not_come_back_to_a_restarted_sidecar(
+    make_world: MakeWorld, start_router: StartRouter
+) -> None:
+    """They go on sending by the last state that they know."""
+    world = await make_world(timings=replace(TIMINGS, router_linger=DEADLINE_SECONDS)).start()
+    await world.stop_sidecar()
+    await world.start_sidecar()
+    await world.order("DP", drainTimeout="500ms")
+    status = await world.finished()
+    assert (status.result, status.reason) == ("RolledBack", "DrainTimeout")
+    assert "routers may still come back" in status.message
+    assert "pause" not in world.engine().calls[1:]
+
+
+async def test_a_first_sidecar_waits_for_nobody(make_world: MakeWorld) -> None:
+    world = await make_world(timings=replace(TIMINGS, router_linger=DEADLINE_SECONDS)).start()
+    assert (await world.ordered("DP")).result == "Committed"
 
 
 async def test_a_switch_that_the_engine_had_carried_out_is_verified_and_published(world: World) -> None:

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The end of a pod: unpublish, drain within the grace period, and only then let the engines be stopped."""
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
 
 from gearshift.api.vocabulary import Layout
-from tests.functional.sidecar.conftest import StartRouter
-from tests.functional.sidecar.world import World
+from tests.functional.sidecar.conftest import MakeWorld, StartRouter
+from tests.functional.sidecar.world import TIMINGS, World
 
 
 async def test_requests_in_flight_are_finished_before_the_engines_end(world: World, start_router: StartRouter) -> None:
@@ -21,6 +24,38 @@ async def test_requests_in_flight_are_finished_before_the_engines_end(world: Wor
     world.conduct().running = 0
     await world.until(lambda: world.host.shutdowns)
     assert world.host.shutdowns == [world.settings.timings.shutdown_grace]
+
+
+async def test_kv_that_others_have_still_to_pull_is_kept_until_they_have(make_world: MakeWorld) -> None:
+    """Also by an engine that a switch has paused since."""
+    world = await make_world(engine="VLLM", accelerators=2, layouts=["TP", "DP"]).start()
+    await world.until(lambda: world.host.starts == ["tp", "dp"] and world.engine("dp").paused)
+    assert (await world.ordered("DP")).result == "Committed"
+    for name in ("tp", "dp"):
+        world.conduct(name).kv_held = 1
+    world.host.terminate(30.0)
+    await world.until_phase("Terminating")
+    for name in ("dp", "tp"):
+        conduct = world.conduct(name)
+        polls = conduct.asked
+        await world.until(partial(lambda conduct, polls: conduct.asked > polls + 1, conduct, polls))
+        assert world.host.shutdowns == []
+        conduct.kv_held = 0
+    await world.until(lambda: world.host.shutdowns)
+
+
+async def test_kv_that_nobody_pulls_is_not_waited_for_as_long_as_the_grace_period(make_world: MakeWorld) -> None:
+    """A probe of a prefill pod leaves some behind."""
+    world = await make_world(timings=replace(TIMINGS, kv_pull=0.05)).start()
+    world.conduct().kv_held = 1
+    world.host.terminate(3600.0)
+    await world.until(lambda: world.host.shutdowns)
+
+
+async def test_kv_that_nobody_pulls_does_not_hold_a_role_change_up(make_world: MakeWorld) -> None:
+    world = await make_world(disaggregated=True).start()
+    world.conduct().kv_held = 1
+    assert (await world.ordered("Prefill", kind="Role")).result == "Committed"
 
 
 async def test_the_grace_period_bounds_the_drain(world: World) -> None:

@@ -36,8 +36,10 @@ async def test_a_split_request_has_the_local_text_in_both_directions(engine: Eng
         assert params["do_remote_prefill"] is True
         assert params["remote_block_ids"][0]
         assert (await source.state())["kvUsage"] > 0
+        assert (await source.state())["details"]["kvHeld"] == "1"
         assert await target.text(PROMPT, max_tokens=30, kv_transfer_params=params) == local
         assert (await source.state())["kvUsage"] == 0
+        assert (await source.state())["details"]["kvHeld"] == "0"
         samples = await target.samples()
         external = [value for series, value in samples.items() if 'source="external_kv_transfer"' in series]
         assert sum(external) == params["remote_num_tokens"] - 1

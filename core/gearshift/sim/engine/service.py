@@ -103,6 +103,7 @@ class Service:
         return {
             "engine": "simulated",
             "engineId": self.engine_id,
+            "kvHeld": str(sum(len(replica.pins) for replica in self.core.replicas)),
             "profile": self.options.profile.name,
             "speed": f"{self.options.speed:g}",
             "replicas": str(arrangement.replicas),
