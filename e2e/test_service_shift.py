@@ -52,11 +52,8 @@ def test_a_threshold_changes_under_a_running_pod(space: Space) -> None:
 
 def serve(space: Space) -> Service:
     """A service of one pod with two ranks."""
-    engine = (cache_folder() / "envs/engine").resolve()
-    space.kubectl.apply(
-        *manifests.folder_volume("engine", space.name, engine),
-        *manifests.folder_volume("model", space.name, tiny_model()),
-    )
+    space.mount("engine", (cache_folder() / "envs/engine").resolve())
+    space.mount("model", tiny_model())
     manifest = manifests.vllm_cpu("shift", space.name, accelerators=2, parallelism=PARALLELISM, policy=POLICY)
     service = space.apply(manifest)
     service.wait_ready(START_SECONDS)

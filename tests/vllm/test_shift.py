@@ -34,6 +34,7 @@ class Case:
     kv_heads: int
     settings: dict[str, Any] = field(default_factory=dict)
     compiled: bool = False
+    experts: int = 0
 
     def arguments(self) -> list[str]:
         """What makes a server a shift engine, with little KV cache."""
@@ -45,10 +46,12 @@ class Case:
 
 
 SP2 = Case("sp2", ranks=2, kv_heads=4)
+MIXTURE = Case("mixture", ranks=4, kv_heads=4, settings={"sequenceParallelSize": 2}, experts=4)
 CASES = [
     SP2,
     Case("sp2xtp2", ranks=4, kv_heads=1, settings={"sequenceParallelSize": 2}, compiled=True),
     Case("sp4", ranks=4, kv_heads=1, settings={"keyValueExchange": "gather", "shareVocabulary": True}),
+    MIXTURE,
 ]
 
 
@@ -119,7 +122,7 @@ def _mean_nll(ids: list[int], found: list[dict[str, Any] | None]) -> float:
 def shift(environment: Environment, request: pytest.FixtureRequest) -> Iterator[Shift]:
     """A shift engine; beside the first one a plain engine of as many ranks."""
     case: Case = request.param
-    with_model = _with_model(environment, case.kv_heads)
+    with_model = _with_model(environment, Shape(kv_heads=case.kv_heads, experts=case.experts))
     cores = "|".join(str(rank % 2) for rank in range(case.ranks))
     engines = [start(with_model, case.name, cores, *case.arguments())]
     if case is SP2:
@@ -133,10 +136,10 @@ def shift(environment: Environment, request: pytest.FixtureRequest) -> Iterator[
             engine.stop()
 
 
-def _with_model(environment: Environment, kv_heads: int) -> Environment:
-    folder = environment.scratch / f"tiny-{kv_heads}"
+def _with_model(environment: Environment, shape: Shape) -> Environment:
+    folder = environment.scratch / f"tiny-{shape.kv_heads}-{shape.experts}"
     if not folder.exists():
-        make(folder, Shape(kv_heads=kv_heads), seed=1)
+        make(folder, shape, seed=1)
     return dataclasses.replace(environment, model=folder)
 
 

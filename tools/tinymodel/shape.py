@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dimensions of the tiny Llama and its configuration files."""
+"""Dimensions of the tiny Llama (or, with experts, Mixtral) and its configuration files."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -31,6 +31,7 @@ class Shape:
     intermediate: int = 512
     vocabulary: int = 1024
     positions: int = 4096
+    experts: int = 0  # of a mixture in each layer, two a token; 0: one dense feed-forward
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
         """Shape of each weight by its name, in the order in which they are drawn."""
@@ -48,16 +49,23 @@ class Shape:
             "self_attn.v_proj": (keys, self.hidden),
             "self_attn.o_proj": (self.hidden, queries),
             "post_attention_layernorm": (self.hidden,),
-            "mlp.gate_proj": (self.intermediate, self.hidden),
-            "mlp.up_proj": (self.intermediate, self.hidden),
-            "mlp.down_proj": (self.hidden, self.intermediate),
+            **self._feed_forward(),
         }
+
+    def _feed_forward(self) -> dict[str, tuple[int, ...]]:
+        into, out = (self.intermediate, self.hidden), (self.hidden, self.intermediate)
+        if not self.experts:
+            return {"mlp.gate_proj": into, "mlp.up_proj": into, "mlp.down_proj": out}
+        mixture = {"block_sparse_moe.gate": (self.experts, self.hidden)}
+        for expert in range(self.experts):
+            prefix = f"block_sparse_moe.experts.{expert}"
+            mixture |= {f"{prefix}.w1": into, f"{prefix}.w2": out, f"{prefix}.w3": into}
+        return mixture
 
     def config(self) -> dict[str, Any]:
         """``config.json`` of the Hugging Face format."""
         return {
-            "architectures": ["LlamaForCausalLM"],
-            "model_type": "llama",
+            **self._kind(),
             "vocab_size": self.vocabulary,
             "hidden_size": self.hidden,
             "intermediate_size": self.intermediate,
@@ -76,6 +84,12 @@ class Shape:
             "torch_dtype": "float32",
             **_ids(),
         }
+
+    def _kind(self) -> dict[str, Any]:
+        if not self.experts:
+            return {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
+        mixture = {"num_local_experts": self.experts, "num_experts_per_tok": 2, "sliding_window": None}
+        return {"architectures": ["MixtralForCausalLM"], "model_type": "mixtral", **mixture}
 
 
 def generation_config() -> dict[str, Any]:

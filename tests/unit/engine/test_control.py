@@ -22,9 +22,13 @@ class FakeClient:
         self.cores = cores
         self.utilities = CoreUtilities(Compat032())
         self.stuck: set[str] = set()
+        self.slow: set[str] = set()  # methods that all cores but the first are too busy for
 
     async def call_utility_all_async(self, method: str, *args: Any) -> list[Any]:
         if method in self.stuck:
+            await asyncio.Event().wait()
+        if method in self.slow:
+            self._one(self.cores[0], method, *args)
             await asyncio.Event().wait()
         return [self._one(core, method, *args) for core in self.cores]
 
@@ -77,6 +81,15 @@ async def test_a_pause_that_does_not_end_in_time_is_taken_back() -> None:
         await control.pause(PauseRequest(timeout_seconds=0.01))
     assert (error.value.status, error.value.reason) == (504, "Timeout")
     assert not client.cores[0].paused
+
+
+async def test_a_pause_that_one_core_is_too_busy_for_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gearshift.engine.control.CALL_TIMEOUT_SECONDS", 0.01)
+    control, client = build(2)
+    client.slow.add("gearshift_pause")
+    with pytest.raises(ControlError, match=r"gearshift_pause: not all cores answered within 0\.01 s"):
+        await control.pause(PauseRequest(timeout_seconds=5.0))
+    assert [core.paused for core in client.cores] == [False, False]
 
 
 async def test_a_core_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ def config(path: str = "", value: Any = None) -> SimpleNamespace:
             is_moe=False,
             is_hybrid=False,
             is_attention_free=False,
-            hf_text_config=SimpleNamespace(model_type="mixtral"),
+            hf_text_config=SimpleNamespace(model_type="dbrx"),
         ),
         lora_config=None,
         speculative_config=None,
@@ -41,6 +41,13 @@ def config(path: str = "", value: Any = None) -> SimpleNamespace:
 
 def test_a_plain_decoder_is_supported() -> None:
     require_supported(config())
+
+
+@pytest.mark.parametrize("model_type", ["mixtral", "qwen3_moe"])
+def test_experts_of_these_models_are_supported(model_type: str) -> None:
+    made = config("model_config.is_moe", value=True)
+    made.model_config.hf_text_config.model_type = model_type
+    require_supported(made)
 
 
 def test_speculation_by_n_grams_is_supported() -> None:
@@ -62,7 +69,7 @@ def test_speculation_by_n_grams_is_supported() -> None:
         ("model_config.is_encoder_decoder", True, "model: encoder-decoder is not supported"),
         ("model_config.is_hybrid", True, "model: state-space or linear attention layers is not supported"),
         ("model_config.is_attention_free", True, "model: without attention is not supported"),
-        ("model_config.is_moe", True, "model: mixture of experts (mixtral) is not supported by layout Shift"),
+        ("model_config.is_moe", True, "model: mixture of experts (dbrx) is not supported by layout Shift"),
         ("speculative_config", SimpleNamespace(method="eagle"), "speculative_config.method: 'eagle' is not supported"),
     ],
 )

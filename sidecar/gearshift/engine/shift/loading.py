@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One pass over the checkpoint files feeds both trees."""
 
+import gc
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from vllm.model_executor.model_loader.default_loader import DefaultModelLoader
 from vllm.model_executor.model_loader.utils import initialize_model, process_weights_after_loading
 from vllm.utils.torch_utils import set_default_torch_dtype
 
+from gearshift.engine.shift.settings import ShiftSettingsError
 from gearshift.engine.shift.tree import SequenceTree
 
 LOAD_FORMAT = "gearshift_shift"
@@ -42,11 +44,13 @@ class _OnePass:
             torch.device(config.device_config.device),
         ):
             self.model = initialize_model(vllm_config=config, model_config=config.model_config)
+        self.tree.prepare(self.model)
+        gc.collect()  # what was lent goes before the weights come
 
     def feed(self, batch: list[Weight]) -> None:
         assert self.model is not None
         with self.tree.context():
-            self.loaded |= self.model.load_weights(batch) or set()
+            self.loaded |= self.model.load_weights([weight for weight in batch if self.tree.reads(weight[0])]) or set()
         batch.clear()
 
     def finish(self) -> nn.Module:
@@ -90,6 +94,8 @@ def both_trees(config: VllmConfig, tree: SequenceTree) -> Iterator[None]:
     """Within, vLLM loads its model; on leaving, ``tree`` has its model attached."""
     load_format = str(config.load_config.load_format)
     if load_format not in ONE_PASS_FORMATS:
+        if config.model_config.is_moe and load_format != "dummy":
+            raise ShiftSettingsError(f"load_format: {load_format} can't load a mixture of experts for layout Shift")
         yield
         with tree.context():
             tree.attach(get_model(vllm_config=tree.config))

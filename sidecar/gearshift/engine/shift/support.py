@@ -7,6 +7,9 @@ from gearshift.engine.shift.settings import ShiftSettingsError
 
 _SPECULATION = ("ngram",)
 
+EXPERT_COUNTS = {"mixtral": "num_local_experts", "qwen3_moe": "num_experts"}
+"""Types of mixture-of-experts models that are served, and the field of their configuration that counts experts."""
+
 
 def require_supported(vllm_config: Any) -> None:
     """Check a ``VllmConfig``.
@@ -40,15 +43,16 @@ def _refused_settings(vllm_config: Any) -> list[str]:
 
 
 def _refused_models(model: Any) -> list[str]:
+    kind = model.hf_text_config.model_type
     kinds = {
         "multi-head latent attention (MLA)": model.use_mla,
         "multimodal": model.is_multimodal_model,
         "encoder-decoder": model.is_encoder_decoder,
         "state-space or linear attention layers": model.is_hybrid,
         "without attention": model.is_attention_free,
-        f"mixture of experts ({model.hf_text_config.model_type})": model.is_moe,
+        f"mixture of experts ({kind})": model.is_moe and kind not in EXPERT_COUNTS,
     }
-    return [f"model: {kind}" for kind, found in kinds.items() if found]
+    return [f"model: {name}" for name, found in kinds.items() if found]
 
 
 def require_attention_layers(context: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from vllm.distributed.parallel_state import GroupCoordinator
 
 from gearshift.engine.shift.attention import SPLITTING_OPS, SequenceAttention
 from gearshift.engine.shift.exchange import HeadPlan
+from gearshift.engine.shift.experts import EXPERTS_OP, BorrowedExperts, borrow, with_few_experts
 from gearshift.engine.shift.runtime import Runtime
 from gearshift.engine.shift.settings import ShiftSettings, ShiftSettingsError
 from gearshift.engine.shift.support import require_attention_layers
@@ -27,12 +28,14 @@ def tree_config(config: VllmConfig, base_tensor: int) -> VllmConfig:
     tree = copy.copy(config)
     tree.compilation_config = compilation = copy.copy(config.compilation_config)
     compilation.static_forward_context = {}
-    compilation.splitting_ops = [*(compilation.splitting_ops or []), *SPLITTING_OPS]
+    compilation.static_all_moe_layers = []
+    compilation.splitting_ops = [*(compilation.splitting_ops or []), *SPLITTING_OPS, f"vllm::{EXPERTS_OP}"]
     compilation.cudagraph_mode = CUDAGraphMode.NONE
     compilation.traced_files = set()
     compilation.pass_config = copy.copy(compilation.pass_config)
     tree.parallel_config = copy.copy(config.parallel_config)
     tree.parallel_config.tensor_parallel_size = base_tensor
+    tree.model_config = with_few_experts(config.model_config, base_tensor)
     return tree
 
 
@@ -45,6 +48,7 @@ class SequenceTree:
         self._settings = settings
         self._runtime = runtime
         self._share_groups: dict[int, GroupCoordinator] = {}
+        self._borrowed: list[BorrowedExperts] = []
         self.model: nn.Module | None = None
 
     @contextmanager
@@ -53,6 +57,20 @@ class SequenceTree:
         with self._runtime.groups.as_tensor_group(), set_current_vllm_config(self.config):
             yield
 
+    def prepare(self, model: nn.Module) -> None:
+        """Take what the TP tree will lend out of a model that was just built, so that no memory is kept for it."""
+        context = self.config.compilation_config.static_forward_context
+        self._borrowed += borrow(model, context, self._runtime)
+
+    def reads(self, weight: str) -> bool:
+        """Whether the SP tree has a place for a tensor of the checkpoint."""
+        return not weight.startswith(tuple(f"{borrowed.name}." for borrowed in self._borrowed))
+
+    def lend(self, main: nn.Module) -> None:
+        """Give the SP tree what it borrows of the TP tree."""
+        for borrowed in self._borrowed:
+            borrowed.lend(main.get_submodule(borrowed.name))
+
     def attach(self, model: nn.Module) -> None:
         """Take a loaded model as the SP tree: its attention becomes an exchange around the TP tree's layers.
 
@@ -60,6 +78,7 @@ class SequenceTree:
             ShiftSettingsError: a layer that can't be sliced by heads.
         """
         own, main = self.config.compilation_config.static_forward_context, self._main.compilation_config
+        self.prepare(model)
         require_attention_layers(own)
         widest = max(_head_plan(full, self._runtime.plan.sequence).packed_width for full in own.values())
         self._runtime.transport = transport = self._transport(widest)

@@ -60,6 +60,7 @@ class ShiftWorkerMixin:
         runner = self.model_runner
         tree, own = self.shift_tree.model, self.shift_tree.bytes()
         model = runner.get_model()
+        self.shift_tree.lend(model)
         embed = model.embed_input_ids if self.shift_settings.share_vocabulary else None
         forward.install(model, tree, self.shift_runtime, forward.Slicing(_slice_multiple(tree), embed))
         before = getattr(runner, "model_memory_usage", 0)
