@@ -55,6 +55,9 @@ class Control:
                 await self._call("resume_scheduler")
                 message = f"the step in flight did not end within {request.timeout_seconds:g} s; scheduling goes on"
                 raise ControlError(504, "Timeout", message) from None
+            except ControlError:
+                await self._call("resume_scheduler")  # cores that were too busy to answer get it after the pause
+                raise
             return await self._proven("paused", value=True)
 
     async def resume(self) -> EngineState:
