@@ -29,7 +29,8 @@ SILENCE_SECONDS: Final = 80.0  # bookmarks come about once a minute: this much s
 WATCH_TIMEOUT: Final = ClientTimeout(total=WATCH_SECONDS + 60, sock_connect=5, sock_read=SILENCE_SECONDS)
 RETRY_SECONDS: Final = (0.2, 10.0)  # first and longest pause before the API server is asked again
 PAGE: Final = 500  # objects of one list answer
-GONE: Final = 410
+TO_LIST_ANEW: Final = frozenset({410, 504})
+"""Codes of versions that can't be watched from: forgotten, or not reached by a server restored to an older state."""
 LINE_BYTES: Final = 4 * 1024 * 1024  # longest watch event: etcd holds no object above 1.5 MiB
 
 
@@ -75,7 +76,7 @@ class Reflector:
                 pause, said, reason = RETRY_SECONDS[0], "", ""  # a watch ends now and then, and is resumed
             except KubeError as error:
                 reason = str(error)
-                if error.code == GONE:
+                if error.code in TO_LIST_ANEW:
                     self._version = ""
             except (ClientError, OSError, TimeoutError, ValueError, TypeError, KeyError) as error:
                 reason = str(error) or repr(error)

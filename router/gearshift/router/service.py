@@ -53,7 +53,8 @@ class Router:
         self.front = Front(self.config, self.fleet, dispatcher, self.metrics)
         self._data = await _listen(self.front.handle, self.front, host, port)
         self._operations = await _listen(self.front.operations, self.front, host, metrics_port)
-        self._tasks = [asyncio.create_task(self.source.run(self.streams.publish)), asyncio.create_task(self._refresh())]
+        endless = (self.source.run(self.streams.publish), self._refresh(), self.streams.failed())
+        self._tasks = [asyncio.create_task(part) for part in endless]
 
     @property
     def port(self) -> int:

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 SILENCE_SECONDS: Final = 3.0  # a stream talks at least once a second: this much silence means that it's dead
 RETRY_SECONDS: Final = (0.05, 1.0)  # first and longest pause before a lost stream is opened again
-ACK_TIMEOUT_SECONDS: Final = 2.0
+ACK_TIMEOUT_SECONDS: Final = 5.0  # more than a sidecar waits for the API server's word about a token
 
 
 class StreamError(Exception):
@@ -41,6 +41,7 @@ class StateStreams:
         self._token = token
         self._router = router
         self._tasks: dict[Pod, asyncio.Task[None]] = {}
+        self._defect: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def publish(self, endpoints: Sequence[Endpoint]) -> None:
         """Take over the endpoints of a source: follow the pods that came, leave those that went."""
@@ -48,7 +49,13 @@ class StateStreams:
         for pod in gone:
             self._tasks.pop(pod).cancel()
         for pod in came:
-            self._tasks[pod] = asyncio.create_task(self._follow(pod), name=f"state of {pod.endpoint.name}")
+            task = asyncio.create_task(self._follow(pod), name=f"state of {pod.endpoint.name}")
+            task.add_done_callback(self._ended)
+            self._tasks[pod] = task
+
+    async def failed(self) -> None:
+        """Wait until a defect ends the following of a pod, and raise it: its last state would stay in use for ever."""
+        await self._defect
 
     async def close(self) -> None:
         """Stop following."""
@@ -57,6 +64,11 @@ class StateStreams:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._tasks.clear()
+        self._defect.cancel()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None and not self._defect.done():
+            self._defect.set_exception(error)
 
     async def _follow(self, pod: Pod) -> None:
         pause, longest = RETRY_SECONDS
@@ -87,16 +99,15 @@ class StateStreams:
 
     async def _states(self, pod: Pod) -> AsyncGenerator[PodState, None]:
         timeout = ClientTimeout(total=None, sock_connect=SILENCE_SECONDS, sock_read=SILENCE_SECONDS)
-        url = self._url(pod, "/v1/state/stream")
+        url, header = self._url(pod, "/v1/state/stream"), self._token.header()
         async with self._session.get(
             url,
             params={"router": self._router},
-            headers=self._token.header(),
+            headers=header,
             timeout=timeout,
             allow_redirects=False,
         ) as answer:
-            if answer.status == 401:
-                self._token.expire()
+            self._token.answered(answer.status, header)
             if answer.status != 200:
                 raise StreamError(f"{url} answered {answer.status}")
             async for line in answer.content:
@@ -124,13 +135,15 @@ class StateStreams:
         ack = Ack(router=self._router, sequence=sequence, in_flight=pod.in_flight)
         timeout = ClientTimeout(total=ACK_TIMEOUT_SECONDS)
         try:
+            header = self._token.header()
             async with self._session.post(
                 self._url(pod, "/v1/acks"),
                 json=ack.dump(),
-                headers=self._token.header(),
+                headers=header,
                 timeout=timeout,
                 allow_redirects=False,
             ) as answer:
+                self._token.answered(answer.status, header)
                 if answer.status // 100 != 2:
                     log.warning(
                         "pod %s refused an acknowledgement: %s %s",

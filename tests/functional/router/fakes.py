@@ -57,6 +57,7 @@ class FakePod:
         self.streams = 0  # state streams open now
         self.opened = 0  # state streams ever opened
         self.refuse_acks = False
+        self.unsure_of: set[str] = set()  # tokens that its sidecar can't check now
         self.silent = False  # the state stream says nothing
         self.state = PodState(
             pod=name,
@@ -120,8 +121,7 @@ class FakePod:
         return [web.get("/v1/state/stream", self._stream), web.post("/v1/acks", self._ack)]
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
-        if request.headers.get("Authorization") != f"Bearer {TOKEN}":
-            raise web.HTTPUnauthorized
+        self._authenticate(request)
         response = web.StreamResponse()
         await response.prepare(request)
         assert request.query["router"], "a drain waits for the routers that named themselves"
@@ -141,12 +141,18 @@ class FakePod:
             self.streams -= 1
 
     async def _ack(self, request: web.Request) -> web.StreamResponse:
-        if request.headers.get("Authorization") != f"Bearer {TOKEN}":
-            raise web.HTTPUnauthorized
+        self._authenticate(request)
         if self.refuse_acks:
             raise web.HTTPServiceUnavailable
         self.acks.append(await request.json())
         return web.Response(status=204)
+
+    def _authenticate(self, request: web.Request) -> None:
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if token in self.unsure_of:
+            raise web.HTTPServiceUnavailable
+        if token != TOKEN:
+            raise web.HTTPUnauthorized
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()

@@ -7,8 +7,10 @@ import asyncio
 from typing import Any
 
 import aiohttp
+import pytest
 from aiohttp import web
 
+from gearshift.router import tokens
 from tests.functional.router.conftest import StartHouse
 from tests.functional.router.fakes import MODEL, FakePod, until
 
@@ -66,6 +68,40 @@ async def test_a_refused_acknowledgement_is_repeated(house: StartHouse) -> None:
     pod.say(epoch=1)
     pod.refuse_acks = False
     await until(lambda: pod.acknowledged(0))
+
+
+async def test_a_token_renewed_just_before_the_api_server_went_away_gives_way_to_the_one_before(
+    house: StartHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sidecars know the old one, which is valid still, and can ask nobody about the new one."""
+    pod, other = FakePod("a"), FakePod("b")
+    at = await house(pod, other)
+    monkeypatch.setattr(tokens, "REREAD_SECONDS", 0.0)
+    at.router.token.path.write_text("renewed")
+    for each in (pod, other):
+        each.unsure_of.add("renewed")
+        each.say(epoch=1)
+    await until(lambda: pod.acknowledged(0) and other.acknowledged(0))
+    opened = pod.opened
+    await pod.stop_sidecar()
+    await pod.start_sidecar()
+    await until(lambda: pod.opened > opened)
+
+
+async def test_a_defect_in_following_a_pod_ends_the_router(house: StartHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alone it would leave the pod's last state in use for ever."""
+    pod = FakePod("a")
+    at = await house(pod)
+
+    def broken(*_: object) -> bool:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(at.router.fleet, "apply", broken)
+    pod.say(epoch=1)
+    async with asyncio.timeout(5):
+        with pytest.raises(ExceptionGroup) as failure:
+            await at.router.failed()
+    assert failure.group_contains(RuntimeError, match="a defect")
 
 
 async def test_without_its_sidecar_a_pod_goes_on_serving(house: StartHouse, client: aiohttp.ClientSession) -> None:

@@ -84,6 +84,13 @@ async def test_a_bookmark_moves_the_place_to_resume_from(followed: Followed) -> 
     await until(lambda: followed.names == ["a", "b", "c"])
 
 
+async def test_an_api_server_that_was_restored_to_an_older_state_is_listed_anew(followed: Followed) -> None:
+    """It answers 504 to a watch from a version that it has not reached."""
+    lists = followed.api.lists
+    followed.api.fail(PODS, 504)
+    await until(lambda: followed.api.lists > lists)
+
+
 @pytest.mark.parametrize("how", ["status", "event"])
 async def test_gone_means_a_new_list(followed: Followed, how: str) -> None:
     del followed.api.objects[PODS]["uid-a"]  # deleted in the time that nobody remembers
