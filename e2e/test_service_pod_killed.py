@@ -30,9 +30,8 @@ def test_only_answers_that_the_pod_had_begun_break(chain: Chain, space: Space) -
         service.wait_settled(120)
         load.wait_for_answers(16)
     after = service.uids()
-    assert after.keys() == before.keys()
-    assert after["chat-1"] == before["chat-1"]
-    assert after["chat-0"] != before["chat-0"]
+    assert set(after.values()) & set(before.values()) == {before["chat-1"]}
+    assert len(after) == len(before)
     assert [words(each) for each in load.outcomes if each.failure and not _had_begun(each, killed_at)] == []
     assert {len(texts) for texts in load.digests().values()} == {1}
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A namespace for one test: it enforces the `restricted` level, and its end is checked."""
 
+from pathlib import Path
 from typing import Any
 
 from gscluster.kubectl import Kubectl
@@ -17,6 +18,7 @@ class Space:
     def __init__(self, kubectl: Kubectl, name: str) -> None:
         self.kubectl = kubectl
         self.name = name
+        self._volumes: list[str] = []
         self._cluster_wide = _names(kubectl, None)
         kubectl.apply(manifests.namespace(name))
 
@@ -36,6 +38,12 @@ class Space:
         service.wait_settled(timeout_seconds)
         return service
 
+    def mount(self, name: str, folder: Path) -> None:
+        """Make a claim that pods of this namespace mount a folder of this machine by; it ends with the namespace."""
+        volume, claim = manifests.folder_volume(name, self.name, folder)
+        self._volumes.append(str(volume["metadata"]["name"]))
+        self.kubectl.apply(volume, claim)
+
     def objects(self) -> set[str]:
         """``resource/name`` of every object in the namespace, whatever its type, but events."""
         return _names(self.kubectl, self.name)
@@ -48,13 +56,17 @@ class Space:
         self.kubectl("delete", "gsvc", "--all", "-n", self.name, "--cascade=foreground", timeout_seconds=180)
         self.kubectl("wait", "pod", "--all", "-n", self.name, "--for=delete", "--timeout=120s", timeout_seconds=130)
         self.kubectl("delete", "namespace", self.name, "--wait=true", timeout_seconds=180)
+        for volume in self._volumes:
+            self.kubectl("delete", "persistentvolume", volume)
         left = _names(self.kubectl, None) - self._cluster_wide
         assert not left, f"test in namespace {self.name} left {sorted(left)}"
 
 
 def _names(kubectl: Kubectl, namespace: str | None) -> set[str]:
     """All objects of a namespace, or all that are in none."""
-    types = kubectl("api-resources", "--verbs=list,delete", f"--namespaced={str(namespace is not None).lower()}", "-o", "name")
+    types = kubectl(
+        "api-resources", "--verbs=list,delete", f"--namespaced={str(namespace is not None).lower()}", "-o", "name"
+    )
     wanted = ",".join(sorted(set(types.split()) - PASSING))
     words = ["get", wanted, "-o", "name", "--ignore-not-found"]
     return set(kubectl(*words, *(["-n", namespace] if namespace else [])).split())
