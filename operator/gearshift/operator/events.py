@@ -12,6 +12,7 @@ from gearshift.operator.kube import Kube
 
 _REPEAT_SECONDS: Final = 600.0
 _MOST_KEPT: Final = 4096
+_NOTE_BYTES: Final = 1024  # the API server counts bytes
 _log = logging.getLogger(__name__)
 
 
@@ -55,7 +56,7 @@ class Events:
             "type": kind,
             "reason": reason,
             "action": action,
-            "note": note[:1024],
+            "note": note.encode()[:_NOTE_BYTES].decode(errors="ignore"),
             "regarding": {
                 "apiVersion": names.API_VERSION,
                 "kind": names.KIND,

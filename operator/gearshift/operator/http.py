@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The only module of the operator that uses httpx: short control calls to sidecars and Prometheus."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -26,8 +27,9 @@ class Answer:
 class Http:
     """A pool of connections. Redirects are not followed and proxies of the environment not used."""
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
+    def __init__(self, client: httpx.AsyncClient, connections: int) -> None:
         self._client = client
+        self._turns = asyncio.Semaphore(connections)  # a call waits for its turn before its time begins
 
     @classmethod
     @asynccontextmanager
@@ -35,7 +37,7 @@ class Http:
         """Open a pool; it is closed on exit."""
         limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
         async with httpx.AsyncClient(timeout=timeout_seconds, limits=limits, trust_env=False) as client:
-            yield cls(client)
+            yield cls(client, connections)
 
     async def call(
         self,
@@ -55,7 +57,10 @@ class Http:
         headers = {"authorization": f"Bearer {bearer}"} if bearer else {}
         timeout = httpx.USE_CLIENT_DEFAULT if timeout_seconds is None else httpx.Timeout(timeout_seconds)
         try:
-            response = await self._client.request(method, url, json=body, data=form, headers=headers, timeout=timeout)
+            async with self._turns:
+                response = await self._client.request(
+                    method, url, json=body, data=form, headers=headers, timeout=timeout
+                )
         except (httpx.HTTPError, httpx.InvalidURL) as problem:
             raise HttpError(f"{method} {url}: {type(problem).__name__} {problem}".rstrip()) from problem
         if len(response.content) > _LIMIT_BYTES:

@@ -23,6 +23,7 @@ from gearshift.operator.resources import EVENTS, PODS, SELF_REVIEWS, SERVICES_OF
 
 Json = dict[str, Any]
 _TIMEOUT_SECONDS: Final = 10.0
+_LIST_SECONDS: Final = 60.0  # thousands of pods are tens of megabytes
 _APPLY: Final = "application/apply-patch+yaml"  # JSON is YAML
 
 
@@ -97,7 +98,8 @@ class Kube:
 
     async def list(self, resource: Resource, namespace: str | None, labels: str | None = None) -> list[Json]:
         """All objects of a namespace, or of the cluster when it is None."""
-        answer = await self._call("get", resource, resource.path(namespace), label_selector=labels)
+        path = resource.path(namespace)
+        answer = await self._call("get", resource, path, label_selector=labels, _request_timeout=_LIST_SECONDS)
         return [{"apiVersion": resource.api_version, "kind": resource.kind, **item} for item in answer["items"]]
 
     async def create(self, resource: Resource, manifest: Json, *, dry_run: bool = False) -> Json:

@@ -39,11 +39,11 @@ class LeaseLost(Exception):
 class Lease:
     """This process's part in the election."""
 
-    def __init__(self, namespace: str, name: str, identity: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, namespace: str, name: str, identity: str, clock: Callable[[], float] | None = None) -> None:
         self._namespace = namespace
         self._name = name
         self.identity = identity
-        self._clock = clock
+        self._clock = clock or _seconds_awake_or_not
         self._renewed_at: float | None = None  # start of the last renewal that succeeded
         self._seen: tuple[str, str] = ("", "")  # holder and renew time last seen of others
         self._seen_at = 0.0
@@ -140,6 +140,11 @@ class Lease:
             return await kube.get(LEASES, self._namespace, self._name)
         except NotFound:
             return None
+
+
+def _seconds_awake_or_not() -> float:
+    """Seconds that also pass while the machine sleeps: a leader that slept must not believe that it leads."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _now() -> str:

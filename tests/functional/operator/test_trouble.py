@@ -102,3 +102,16 @@ def test_a_flood_of_edits_ends_where_the_last_one_says(space: Space) -> None:
     edit(99)
     until(lambda: space.is_true("Ready"), "the last edit to be seen")
     assert {pod["metadata"]["uid"] for pod in space.kubelet.pods()} == before
+
+
+def test_a_spec_that_never_starts_is_left_behind_by_the_one_before_it(space: Space) -> None:
+    space.apply(**TWO)
+    space.serve(2)
+    space.apply(**TWO, engine={"kind": "Simulated", "image": "nowhere.example/none:1"})
+    until(lambda: space.condition("Reconciling").get("reason") == "RollingOut", "the rollout to begin")
+    until(lambda: "nowhere" in json.dumps(space.kubelet.pods()) and len(space.kubelet.pods()) == 2, "a pod of it")
+    assert space.condition("Ready")["status"] == "True"
+    space.apply(**TWO)
+    until(lambda: "nowhere" not in json.dumps(space.kubelet.pods()), "its pods to go")
+    space.serve(2)
+    until(lambda: space.condition("Reconciling").get("status") == "False", "the service to be quiet")

@@ -10,11 +10,13 @@ from gearshift.policy.targets import total_target
 def build_budget(owner: Owner) -> Manifest:
     """Evictions take one pod at a time.
 
-    The floor is a number of pods: pods without a workload controller of Kubernetes' own allow nothing else.
+    The floor is a number of pods: pods without a workload controller of Kubernetes' own allow nothing else. Pods that
+    are not ready may always go: one that can't start must not keep its node from being drained.
     """
     budget = meta.child(owner, "policy/v1", "PodDisruptionBudget", owner.name, names.COMPONENT_ENGINE)
     budget["spec"] = {
         "minAvailable": max(total_target(owner.spec) - 1, 0),
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
         "selector": {"matchLabels": meta.selector(owner, names.COMPONENT_ENGINE)},
     }
     return budget
