@@ -8,6 +8,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import IO, Final
 
 LINE_LIMIT_BYTES: Final = 16_384
@@ -35,6 +36,7 @@ def relay(name: str, source: IO[bytes], tail: deque[str], finished: Callable[[],
 
 
 def _write(line: bytes) -> None:
-    with _STDOUT:
+    """Without a reader of the container's log its lines are lost, and nothing else: an engine must not stall by it."""
+    with _STDOUT, suppress(OSError):
         sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
