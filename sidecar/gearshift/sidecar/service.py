@@ -32,6 +32,10 @@ from gearshift.sidecar.state_file import read_record
 
 log = logging.getLogger(__name__)
 REVIEW_SECONDS: Final = 2.0
+IDLE_SECONDS: Final = 75.0
+"""How long a connection may be without a whole request."""
+ENGINE_KEEPALIVE_SECONDS: Final = 4.0
+"""Below the 5 s after which vLLM closes an idle connection: an order sent at that moment would count as failed."""
 
 
 async def serve(settings: Settings) -> None:
@@ -55,7 +59,8 @@ async def serve(settings: Settings) -> None:
 
 async def _assemble(settings: Settings, stack: AsyncExitStack) -> tuple[Agent, bool]:
     """The agent, and whether an earlier sidecar of this pod left a record."""
-    session = await stack.enter_async_context(aiohttp.ClientSession())
+    connector = aiohttp.TCPConnector(keepalive_timeout=ENGINE_KEEPALIVE_SECONDS)
+    session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
     host = HostClient(settings.host_socket, settings.timings.engine_call)
     stack.push_async_callback(host.close)
     metrics = Metrics()
@@ -94,7 +99,7 @@ async def _stop(running: asyncio.Future[None]) -> None:
 
 @asynccontextmanager
 async def _listen(app: web.Application, address: str, port: int) -> AsyncIterator[None]:
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=IDLE_SECONDS)
     await runner.setup()
     try:
         await web.TCPSite(runner, address, port).start()
