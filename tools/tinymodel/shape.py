@@ -56,7 +56,7 @@ class Shape:
         into, out = (self.intermediate, self.hidden), (self.hidden, self.intermediate)
         if not self.experts:
             return {"mlp.gate_proj": into, "mlp.up_proj": into, "mlp.down_proj": out}
-        mixture = {"block_sparse_moe.gate": (self.experts, self.hidden)}
+        mixture: dict[str, tuple[int, ...]] = {"block_sparse_moe.gate": (self.experts, self.hidden)}
         for expert in range(self.experts):
             prefix = f"block_sparse_moe.experts.{expert}"
             mixture |= {f"{prefix}.w1": into, f"{prefix}.w2": out, f"{prefix}.w3": into}
