@@ -40,10 +40,46 @@ _QWEN3_32B: dict[str, Any] = _llama(5120, 25600, 64, 64, 8) | {
     "eos_token_id": 151645,
 }
 
+_QWEN3_30B_A3B: dict[str, Any] = (
+    _QWEN3_32B
+    | _llama(2048, 6144, 48, 32, 4)
+    | {
+        "architectures": ["Qwen3MoeForCausalLM"],
+        "model_type": "qwen3_moe",
+        "vocab_size": 151936,
+        "num_experts": 128,
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 768,
+        "norm_topk_prob": True,
+        "decoder_sparse_step": 1,
+        "mlp_only_layers": [],
+        "rms_norm_eps": 1e-6,
+        "rope_theta": 1000000,
+        "max_position_embeddings": 40960,
+        "bos_token_id": 151643,
+        "eos_token_id": 151645,
+    }
+)
+
+_MIXTRAL_8X7B: dict[str, Any] = _llama(4096, 14336, 32, 32, 8) | {
+    "architectures": ["MixtralForCausalLM"],
+    "model_type": "mixtral",
+    "vocab_size": 32000,
+    "num_local_experts": 8,
+    "num_experts_per_tok": 2,
+    "sliding_window": None,
+    "rope_theta": 1000000.0,
+    "max_position_embeddings": 32768,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+
 SHAPES: dict[str, dict[str, Any]] = {
     "llama-70b-fp8": _llama(8192, 28672, 80, 64, 8) | _FP8,
     "llama-8b": _llama(4096, 14336, 32, 32, 8),
     "qwen3-32b": _QWEN3_32B,
+    "qwen3-30b-a3b": _QWEN3_30B_A3B,
+    "mixtral-8x7b-fp8": _MIXTRAL_8X7B | _FP8,
     "tiny": _llama(256, 512, 4, 8, 4) | {"head_dim": 64, "vocab_size": 1024, "bos_token_id": 0, "eos_token_id": 1},
 }
 
