@@ -76,6 +76,7 @@ async def test_a_client_that_hangs_up_aborts_its_request(shared_engine: Engine) 
     ("path", "body", "status", "kind"),
     [
         ("/v1/completions", b"{", 400, "BadRequestError"),
+        ("/v1/completions", b"[" * 100_000, 400, "BadRequestError"),
         ("/v1/completions", {"model": "x", "prompt": "Hi"}, 404, "NotFoundError"),
         ("/v1/completions", {"prompt": "Hi", "max_tokens": 0}, 400, "BadRequestError"),
         ("/v1/completions", {"prompt": [1] * 40_000}, 400, "BadRequestError"),

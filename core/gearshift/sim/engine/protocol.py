@@ -144,7 +144,7 @@ def _completion_prompt(body: CompletionBody) -> list[int]:
 def _validate(kind: type[_BodyT], raw: bytes, limits: Limits) -> _BodyT:
     try:
         body = kind.model_validate(json.loads(raw))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ApiError(f"The body is not JSON: {error}") from None
     except ValidationError as error:
         raise _invalid(error) from None
