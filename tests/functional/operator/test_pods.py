@@ -2,6 +2,7 @@
 """Pods that fail, nodes that are lost, services that are deleted."""
 
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -100,3 +101,49 @@ def test_a_service_made_again_under_its_name_gets_children_of_its_own(cluster: F
 
 def _owner(pod: dict[str, dict[str, list[dict[str, str]]]]) -> str:
     return pod["metadata"]["ownerReferences"][0]["uid"]
+
+
+@pytest.mark.usefixtures("leader")
+def test_pods_of_an_unready_node_wait_while_no_other_node_could_run_them(cluster: FastCluster, space: Space) -> None:
+    put_node(cluster, "away", ready=True)
+    space.apply(pod={"template": {"spec": {"tolerations": [{"operator": "Exists"}]}}})
+    (pod,) = until(lambda: [pod for pod in space.kubelet.pods() if pod["spec"].get("nodeName")], "the pod on the node")
+    space.serve(1)
+    uid = pod["metadata"]["uid"]
+    put_node(cluster, "away", ready=False)
+    time.sleep(6)  # three times the grace
+    assert [pod["metadata"]["uid"] for pod in space.kubelet.pods()] == [uid]
+    put_node(cluster, "spare", ready=True)
+    until(lambda: uid not in {pod["metadata"]["uid"] for pod in space.kubelet.pods()}, "the pod to be replaced", 30)
+    for node in ("away", "spare"):
+        cluster.kubectl("delete", "node", node)
+
+
+@pytest.mark.usefixtures("leader")
+def test_evictions_go_one_by_one_and_what_they_take_is_made_again(cluster: FastCluster, space: Space) -> None:
+    space.apply(roles=[{"name": "Unified", "replicas": 2}])
+    space.serve(2)
+    until(lambda: space.get("pdb", "chat")["status"].get("disruptionsAllowed") == 1, "the budget to be counted", 40)
+    old = [pod["metadata"] for pod in space.kubelet.pods()]
+    results = [evict(cluster, space, pod["name"]) for pod in old]
+    assert results == [True, False]
+    until(lambda: old[0]["uid"] not in {pod["metadata"]["uid"] for pod in space.kubelet.pods()}, "the pod to go")
+    space.serve(2)
+
+
+def evict(cluster: FastCluster, space: Space, pod: str) -> bool:
+    """Whether the API server takes an eviction."""
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": space.name}}
+    file = cluster.folder / f"evict-{space.name}-{pod}.json"
+    file.write_text(json.dumps(body))
+    path = f"/api/v1/namespaces/{space.name}/pods/{pod}/eviction"
+    return bool(cluster.kubectl.succeeds("create", "--raw", path, "-f", str(file)))
+
+
+@pytest.mark.usefixtures("leader")
+def test_a_service_deleted_while_its_pods_are_made_leaves_nothing(cluster: FastCluster, space: Space) -> None:
+    space.apply(roles=[{"name": "Unified", "replicas": 60}])
+    until(space.kubelet.pods, "the first pods")
+    cluster.kubectl("delete", "gsvc", "chat", "-n", space.name, "--timeout=20s")
+    until(lambda: not space.kubelet.pods(), "all pods to go", 60)
+    assert not [body for body in space.items("services", "deployments", "pdb") if "ownerReferences" in body["metadata"]]
