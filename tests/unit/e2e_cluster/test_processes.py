@@ -73,7 +73,8 @@ def test_restart_uses_the_same_arguments(table: ProcessTable) -> None:
     table.kill("one")
     table.restart("one")
     assert table.process_id("one") != first
-    assert Path(f"/proc/{table.process_id('one')}/cmdline").read_bytes() == b"sleep\x0060\x00"
+    command_line = Path(f"/proc/{table.process_id('one')}/cmdline")  # that of the shell until it has become the program
+    wait_for(lambda: command_line.read_bytes() == b"sleep\x0060\x00", "the same arguments", timeout_seconds=10)
 
 
 def test_a_process_that_has_ended_is_not_running_and_its_log_is_kept(table: ProcessTable) -> None:
