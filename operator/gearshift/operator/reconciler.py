@@ -136,8 +136,11 @@ class Reconciler:
         elif _disruptive(plan):
             gathered, plan = await self._confirmed(service, previous, gathered, plan)
         acted = await self._act(body, owner, plan, gathered, at)
+        trouble = graver(refusal, acted, trouble, _useless(gathered))
+        if trouble is not None:
+            await tools.events.post(body["metadata"], trouble.reason, "Reconcile", trouble.message, at, warning=True)
         report = Report(
-            Observed(router_available(tools.index, self.uid), graver(refusal, acted, trouble, _useless(gathered))),
+            Observed(router_available(tools.index, self.uid), trouble),
             gathered.running,
             gathered.history,
             selector=_selector(owner),

@@ -34,6 +34,8 @@ def test_a_quota_is_told_and_not_hammered_on(space: Space) -> None:
     assert "exceeded quota" in space.condition("Reconciling")["message"]
     assert space.condition("Stalled")["status"] == "False"
     assert len(space.kubelet.pods()) == 1
+    told = [event for event in space.items("events.v1.events.k8s.io") if event["reason"] == "PodRefused"]
+    assert [(event["type"], "exceeded quota" in event["note"]) for event in told] == [("Warning", True)]
     quota(space, "2", "1")
     space.serve(2)
 
