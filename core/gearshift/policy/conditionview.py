@@ -231,7 +231,7 @@ def _converged(make: Make, snapshot: Snapshot, plan: Plan, kind: TransitionKind,
         moves = ", ".join(f"{pod} to {to}" for pod, to in sorted(running.items())[:8])
         return make("False", reasons.TRANSITION_IN_FLIGHT, moves)
     waits = plan.hold is not None and plan.hold.reason == reasons.AWAITING_APPROVAL
-    wanted = [act for act in plan.proposal if act.kind is kind] if waits else []
+    wanted = [act for act in plan.proposal if isinstance(act, Transit) and act.kind is kind] if waits else []
     if wanted:
         moves = ", ".join(f"{act.pod} to {act.to}" for act in wanted[:8])
         return make("False", reasons.AWAITING_APPROVAL, f"plan {plan.id}: {moves}")

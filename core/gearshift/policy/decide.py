@@ -6,10 +6,11 @@ told by the first of them that wanted something, with what kept it.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from gearshift.api import reasons
 from gearshift.api.vocabulary import Actuation
-from gearshift.policy import guards, tuning
+from gearshift.policy import guards, scale, tuning
 from gearshift.policy.fleet import Fleet, covers
 from gearshift.policy.identity import plan_id
 from gearshift.policy.layout import layout_verdict
@@ -31,6 +32,42 @@ def decide(snapshot: Snapshot, memory: Memory) -> Plan:
     ``memory`` is `gearshift.policy.memory.fold` of the same snapshot.
     """
     fleet = Fleet.of(snapshot)
+    pods = scale.pods(snapshot, memory, fleet)
+    plan = _decide(scale.asked(snapshot, pods), memory, fleet)
+    if not plan.actions and not plan.proposal:
+        plan = _scale_proposal(snapshot, memory, fleet, pods) or plan
+    return replace(plan, pods=pods)
+
+
+def _scale_proposal(snapshot: Snapshot, memory: Memory, fleet: Fleet, pods: int | None) -> Plan | None:
+    """What scaling would do, where actuation keeps it from acting.
+
+    | wanted pods | actuation | hold annotation | result |
+    |---|---|---|---|
+    | as they are | any | any | none |
+    | other | Auto | any | none: they are desired already, or a human holds |
+    | other | any | set | none |
+    | other | Approve | no | AwaitingApproval with the plan's id |
+    | other | Advisory | no | Advisory |
+    """
+    actuation = snapshot.spec.policy.actuation
+    wanted = memory.scale.wanted if memory.scale is not None else None
+    if pods is None or wanted in (None, pods) or actuation is Actuation.AUTO or snapshot.hold:
+        return None
+    asked = scale.asked(snapshot, wanted)
+    found = repair(asked, fleet) or _scale_down(asked, memory, fleet)
+    if isinstance(found, Hold) or not found:
+        return None
+    why = f"{wanted} pods instead of {pods}"
+    if actuation is Actuation.ADVISORY:
+        hold = Hold(reasons.ADVISORY, why)
+    else:
+        hold = Hold(reasons.AWAITING_APPROVAL, f"{why}; approve plan {plan_id(snapshot.uid, found, fleet)}")
+    return _held(snapshot, fleet, hold, found, _counts(asked, fleet))
+
+
+def _decide(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Plan:
+    """Plan for a snapshot whose spec asks for the pods that scaling desires."""
     mended = repair(snapshot, fleet)
     if mended:
         return _act(snapshot, fleet, mended, _counts(snapshot, fleet))
@@ -152,7 +189,7 @@ def _act(snapshot: Snapshot, fleet: Fleet, actions: tuple[Action, ...], inputs: 
 
 
 def _held(
-    snapshot: Snapshot, fleet: Fleet, hold: Hold, proposal: tuple[Transit, ...], inputs: Mapping[str, str]
+    snapshot: Snapshot, fleet: Fleet, hold: Hold, proposal: tuple[Action, ...], inputs: Mapping[str, str]
 ) -> Plan:
     ident = plan_id(snapshot.uid, proposal, fleet)
     return Plan(ident, (), proposal, hold, hold.reason, hold.message, inputs)

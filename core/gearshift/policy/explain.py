@@ -31,7 +31,7 @@ def explain(plan: Plan) -> str:
     return f"{summary(plan)} ({plan.reason}){': ' + plan.message if plan.message else ''}"
 
 
-def _listed(actions: tuple[Action, ...] | tuple[Transit, ...]) -> str:
+def _listed(actions: tuple[Action, ...]) -> str:
     lines = [action_line(action) for action in actions[:SHOWN_ACTIONS]]
     more = len(actions) - len(lines)
     return ", ".join(lines) + (f" and {more} more" if more else "")

@@ -2,10 +2,11 @@
 """What a decision remembers: folded from snapshots, rebuilt from status after a restart."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from gearshift.api.v1alpha1.status import TransitionRecord
 from gearshift.api.vocabulary import Role
-from gearshift.policy import layout, role
+from gearshift.policy import layout, role, scale
 from gearshift.policy.capacity import learn
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.plan import Hold, Memory
@@ -47,6 +48,7 @@ def fold(memory: Memory, snapshot: Snapshot) -> Memory:
         transition_at=stamps,
         evidence_since=since,
         capacity=learnt.capacity,
+        scale=scale.remember(snapshot, replace(learnt, scale=memory.scale), fleet),
     )
 
 

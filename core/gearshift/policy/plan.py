@@ -60,11 +60,12 @@ class Plan:
 
     id: str
     actions: tuple[Action, ...] = ()
-    proposal: tuple[Transit, ...] = ()
+    proposal: tuple[Action, ...] = ()
     hold: Hold | None = None
     reason: str = ""
     message: str = ""
     inputs: Mapping[str, str] = field(default_factory=dict)
+    pods: int | None = None  # that the service is to have, where scaling decides it
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,27 @@ class Capacity:
 
     tokens_per_second: float
     at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Pods that the demand of a moment asked for: to carry it, and to stay."""
+
+    at: float
+    up: int
+    down: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleMemory:
+    """What scaling remembers: the number of pods that it keeps, and the needs of the stable window, oldest first."""
+
+    desired: int
+    wanted: int = 0  # what it would desire now, if it may act
+    needs: tuple[Need, ...] = ()
+    grown_at: float | None = None
+    shrunk_at: float | None = None
+    regretted_at: float | None = None  # when it grew soon after it had shrunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +108,4 @@ class Memory:
         default_factory=dict
     )  # candidate decision -> since when it has been wanted
     capacity: Mapping[str, Capacity] = field(default_factory=dict)  # see gearshift.policy.capacity
+    scale: ScaleMemory | None = None  # None: scaling is off, or nothing is remembered

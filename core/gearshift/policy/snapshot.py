@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from gearshift.api.v1alpha1 import InferenceServiceSpec
 from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind
+from gearshift.policy.rates import EngineRates
 
 
 class Signal(StrEnum):
@@ -108,3 +109,4 @@ class Snapshot:
     in_flight: tuple[InFlight, ...] = ()
     approved: str | None = None  # plan id that a human approved
     hold: bool = False  # hold annotation
+    rates: Mapping[Layout, EngineRates] = field(default_factory=dict)  # of one pod by layout, where they are known

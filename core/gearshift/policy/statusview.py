@@ -26,6 +26,7 @@ from gearshift.policy.conditionview import Observed, conditions_of, invalid_cond
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.history import moment
 from gearshift.policy.plan import Action, CreatePod, DeletePod, Plan, Transit
+from gearshift.policy.scale import asked
 from gearshift.policy.snapshot import PodView, Snapshot
 from gearshift.policy.targets import total_target
 
@@ -43,6 +44,7 @@ class Report:
 
 def status(snapshot: Snapshot, plan: Plan, previous: InferenceServiceStatus, report: Report) -> InferenceServiceStatus:
     """The status to write; equal to ``previous`` when there is nothing new to tell."""
+    snapshot = asked(snapshot, plan.pods)
     fleet = Fleet.of(snapshot)
     ordered = fleet.pods
     many = len(ordered) > MAX_PODS

@@ -44,3 +44,31 @@ CAPACITY_WINDOWS: Final = 60.0
 
 REPLACE_AFTER_SECONDS: Final = 10.0
 """Least age of a failed pod before it is replaced, so that a pod that fails at once is not remade in a tight loop."""
+
+BUSY_SHARE: Final = 0.7
+"""Share of a pod's time that demand may take, however many pods share it."""
+
+BURSTS: Final = 6.0
+"""Standard deviations of the work that arrives within the TTFT objective, added to its mean: the rule of square-root
+staffing. Twice what evenly sized requests would need, since lengths differ widely."""
+
+SPARE_BURSTS: Final = 6.5
+"""As `BURSTS`, for the pods that must stay; more than it, so that no load is both too much and too little."""
+
+ITL_SHARE: Final = 0.8
+"""Share of the ITL objective that the mean step may take, so that the 90th percentile keeps it."""
+
+WATCH_SECONDS: Final = 300.0
+"""Least time that a service has been watched before its first pod goes: what its load does is not known before."""
+
+STABLE_SECONDS: Final = 90.0
+"""Span over which the most pods ever needed stay, longer than a start-up: a loss is dearer than a minute's pod."""
+
+SHRINK_SECONDS: Final = 30.0
+"""Least time between two pods that go: the window in which the loss of the first one shows."""
+
+REVERSAL_SECONDS: Final = 120.0
+"""Span within which two opposite changes of the number of pods are a reversal: no pod goes that soon after a growth."""
+
+REGRET_SECONDS: Final = 900.0
+"""Time in which no pod goes after a reversal: the load has just shown that it comes back."""

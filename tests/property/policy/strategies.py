@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from gearshift.api.v1alpha1 import InferenceServiceSpec
 from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind
-from gearshift.policy.plan import Capacity, Memory
+from gearshift.policy.plan import Capacity, Memory, Need, ScaleMemory
+from gearshift.policy.rates import EngineRates
 from gearshift.policy.snapshot import InFlight, Metrics, PodView, Reading, Signal, Snapshot
 from gearshift.policy.targets import role_targets
 
@@ -143,6 +144,7 @@ def metric_sets(unknown: bool = True) -> st.SearchStrategy[Metrics]:
 
 
 METRICS = metric_sets()
+RATES = {layout: EngineRates(3000.0, 0.02, 0.0002, 0.5) for layout in Layout}
 
 
 KEYS = [f"Layout:{layout}" for layout in Layout] + ["Role:Prefill", "Role:Decode"]
@@ -164,6 +166,22 @@ def memories() -> st.SearchStrategy[Memory]:
         transition_at=st.dictionaries(st.sampled_from([f"s-{n}" for n in range(10)]), stamps, max_size=3),
         evidence_since=st.sets(st.sampled_from(KEYS), max_size=2).map(_evidence_without),
         capacity=st.dictionaries(st.sampled_from(CAPACITIES), capacity, max_size=3),
+        scale=st.none() | scale_memories(),
+    )
+
+
+def scale_memories() -> st.SearchStrategy[ScaleMemory]:
+    """Any memory of scaling, mostly rested."""
+    stamps = st.none() | AGES.map(lambda age: NOW - age)
+    need = st.builds(Need, st.sampled_from([NOW - 60, NOW - 30]), st.integers(1, 8), st.integers(1, 8))
+    return st.builds(
+        ScaleMemory,
+        desired=st.integers(0, 9),
+        wanted=st.integers(1, 9),
+        needs=st.lists(need, max_size=2).map(lambda needs: tuple(sorted(needs, key=lambda each: each.at))),
+        grown_at=stamps,
+        shrunk_at=stamps,
+        regretted_at=stamps,
     )
 
 
@@ -192,4 +210,5 @@ def snapshots(
         in_flight=flights,
         approved=None,
         hold=draw(st.integers(0, 9)) == 9,
+        rates=draw(st.sampled_from([{}, RATES])),
     )

@@ -60,7 +60,7 @@ def test_layouts_come_to_rest(pods: int, load: float, gain: float, start: Layout
     assert most_reversals(plant) <= (2 if start is Layout.DP else 1)
     layouts = {pod.layout for pod in plant.pods}
     if load > 1.2:
-        assert layouts == {Layout.DP}
+        assert layouts == {Layout.DP} or sum(plant.capacity[pod.layout] for pod in plant.pods) >= plant.demand
     if load == 0:
         assert layouts == {Layout.TP}
 

@@ -45,6 +45,11 @@ def transits(plan: Plan) -> list[Transit]:
     return [action for action in plan.actions if isinstance(action, Transit)]
 
 
+def proposed(plan: Plan) -> list[Transit]:
+    """Transitions that wait for a human."""
+    return [action for action in plan.proposal if isinstance(action, Transit)]
+
+
 def disruptive(action: Action, fleet: Fleet) -> bool:
     """Whether it takes a pod that serves out of service."""
     serving = {pod.name for pod in fleet.serving}
@@ -106,7 +111,7 @@ def test_bounds_of_roles_are_never_broken(snapshot: Snapshot, memory: Memory) ->
 def only_allowed_layouts_are_ordered_from_pods_that_can_take_them(snapshot: Snapshot, memory: Memory) -> None:
     """And only from a pod that serves, with its present epoch."""
     fleet, plan = Fleet.of(snapshot), decide(snapshot, memory)
-    for transit in (*transits(plan), *plan.proposal):
+    for transit in (*transits(plan), *proposed(plan)):
         pod = next(pod for pod in fleet.serving if pod.name == transit.pod)
         assert transit.expected_epoch == pod.epoch
         if transit.kind is TransitionKind.LAYOUT:
@@ -118,7 +123,8 @@ def only_allowed_layouts_are_ordered_from_pods_that_can_take_them(snapshot: Snap
 @invariant
 def the_number_of_pods_goes_to_the_target_and_not_beyond(snapshot: Snapshot, memory: Memory) -> None:
     """Neither by creating nor by deleting."""
-    fleet, plan, target = Fleet.of(snapshot), decide(snapshot, memory), total_target(snapshot.spec)
+    fleet, plan = Fleet.of(snapshot), decide(snapshot, memory)
+    target = total_target(snapshot.spec) if plan.pods is None else plan.pods
     live = {pod.name for pod in fleet.live}
     created = [action for action in plan.actions if isinstance(action, CreatePod)]
     deleted = [action for action in plan.actions if isinstance(action, DeletePod) and action.name in live]
@@ -149,7 +155,7 @@ def a_service_that_serves_goes_on_serving(snapshot: Snapshot, memory: Memory) ->
 def test_without_metrics_only_orders_move_pods(snapshot: Snapshot, memory: Memory) -> None:
     """An override, or a floor or ceiling of the spec."""
     plan = decide(snapshot, memory)
-    for transit in (*transits(plan), *plan.proposal):
+    for transit in (*transits(plan), *proposed(plan)):
         assert transit.reason in (reasons.OVERRIDE, reasons.ROLE_BOUNDS)
 
 
@@ -182,13 +188,13 @@ def a_human_has_the_last_word(snapshot: Snapshot, memory: Memory) -> None:
 @given(snapshots(specs(actuation="Approve", overrides=False)), memories())
 def test_an_approved_plan_is_the_proposed_one(snapshot: Snapshot, memory: Memory) -> None:
     """Nothing else acts in its name."""
-    proposed = decide(snapshot, memory)
-    approved = decide(replace(snapshot, approved=proposed.id), memory)
-    assert approved.id == proposed.id
-    if proposed.reason == reasons.AWAITING_APPROVAL:
-        assert approved.actions == proposed.proposal
+    waiting = decide(snapshot, memory)
+    approved = decide(replace(snapshot, approved=waiting.id), memory)
+    assert approved.id == waiting.id
+    if waiting.reason == reasons.AWAITING_APPROVAL:
+        assert approved.actions == waiting.proposal
     else:
-        assert approved.actions == proposed.actions
+        assert approved.actions == waiting.actions
 
 
 @invariant
