@@ -44,7 +44,9 @@ def _check(chain: Chain, pod: dict[str, Any], container: dict[str, Any]) -> None
     """Its process has no user 0, no capability and a read-only root."""
     where = ["-n", pod["metadata"]["namespace"], pod["metadata"]["name"], "-c", container["name"]]
     assert chain.kubectl("exec", *where, "--", "id", "-u").strip() != "0"
-    status = dict(line.split(":\t", 1) for line in chain.kubectl("exec", *where, "--", "cat", "/proc/1/status").splitlines())
+    status = dict(
+        line.split(":\t", 1) for line in chain.kubectl("exec", *where, "--", "cat", "/proc/1/status").splitlines()
+    )
     assert "0" not in status["Uid"].split()
     assert int(status["CapEff"], 16) == 0
     assert status["NoNewPrivs"] == "1"

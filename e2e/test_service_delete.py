@@ -3,10 +3,12 @@
 
 import pytest
 
+from gearshift.api import names
 from gscluster.shell import succeeds
 from gscluster.waiting import wait_for
 from gsstack.chain import Chain, running_in
 from gsstack.client import complete
+from gsstack.services import Service
 from gsstack.space import Space
 
 pytestmark = pytest.mark.e2e
@@ -31,6 +33,13 @@ def test_a_service_that_is_deleted_while_it_starts_leaves_nothing(space: Space) 
     wait_for(lambda: len(space.objects()) == 2, "what each namespace has", timeout_seconds=30)
     before = space.objects()
     service = space.apply(space.simulated("chat", args=["--profile=tiny", "--startup=1h"], roles=ROLES))
-    wait_for(lambda: len(service.pods()) == 2, "its pods", timeout_seconds=60)
+    wait_for(lambda: _hosts_listening(service) == 2, "its pods to start engines", timeout_seconds=60)
     space.kubectl("delete", "gsvc", "chat", "-n", space.name, timeout_seconds=120)
     wait_for(lambda: space.objects() == before, "everything to be gone", timeout_seconds=120)
+
+
+def _hosts_listening(service: Service) -> int:
+    """Pods whose engine host runs: process 1 of a container can't be told to end before."""
+    pods = [pod for pod in service.pods() if pod["status"]["phase"] == "Running"]
+    words = ["-n", service.namespace, "-c", names.CONTAINER_ENGINE]
+    return sum("listening on" in service.kubectl("logs", pod["metadata"]["name"], *words) for pod in pods)

@@ -43,6 +43,4 @@ def _layouts(status: Status) -> list[str]:
 def _told(history: list[Status]) -> list[tuple[str, str, str, int, int]]:
     """From, to, result, epoch and ranks of each record, newest first."""
     assert {record["kind"] for record in history} == {"Layout"}
-    return [
-        (one["from"], one["to"], one["result"], one["proof"]["epoch"], one["proof"]["ranks"]) for one in history
-    ]
+    return [(one["from"], one["to"], one["result"], one["proof"]["epoch"], one["proof"]["ranks"]) for one in history]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from gearshift.api import names
 from gscluster import faults
 from gscluster.cluster import Cluster
 from gscluster.waiting import wait_for
-from gearshift.api import names
 from gsstack.chain import Chain, running_in
 from gsstack.client import complete
 from gsstack.services import Service

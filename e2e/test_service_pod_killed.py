@@ -7,7 +7,6 @@ begun can't be taken over; it breaks in a way that every client sees.
 
 import pytest
 
-from gearshift.api import names
 from gearshift.sim.load import Outcome
 from gsstack.chain import Chain, kill_processes
 from gsstack.load import Load, words

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real vLLM, prefill and decode on two pods with the KV cache over NIXL: roles flip and the text stays the same.
 
-The service is named `vllm`: Kubernetes would give every pod of its namespace variables such as VLLM_PORT, which end vLLM
-at its start, unless the pods refuse them.
+The service is named `vllm`: Kubernetes would give every pod of its namespace variables such as VLLM_PORT, which end
+vLLM at its start, unless the pods refuse them.
 """
 
 import urllib.request

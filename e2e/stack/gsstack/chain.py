@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole chain on the cluster of the tests: operator with short ticks and Prometheus, and the faults of its parts."""
+"""The whole chain on the cluster of the tests: operator with short ticks and Prometheus, and faults of its parts."""
 
 import os
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gscluster.cluster import Cluster
 from gscluster.kubectl import Kubectl
+from gscluster.node import Node
 from gscluster.waiting import wait_for
 from gsstack import install
 from gsstack.install import OPERATOR_NAMESPACE
@@ -73,6 +75,18 @@ def kill_processes(cluster: Cluster, pod_uid: str, words: str) -> None:
     assert found, f"no process of pod {pod_uid} has {words!r} in its command line"
     for process_id in found:
         os.kill(process_id, signal.SIGKILL)
+
+
+def running_in(nodes: Sequence[Node], namespace: str) -> list[str]:
+    """Containers of a namespace's pods that run on nodes, sandboxes included; those that have ended don't count."""
+    wanted = f'labels."io.kubernetes.pod.namespace"=={namespace}'
+    ctr = ["ctr", "--namespace", "k8s.io"]
+    found: list[str] = []
+    for node in nodes:
+        tasks = node.space.run([*ctr, "tasks", "list"]).splitlines()
+        running = {line.split()[0] for line in tasks if line.split()[2] == "RUNNING"}
+        found += sorted(running & set(node.space.run([*ctr, "containers", "list", "--quiet", wanted]).split()))
+    return found
 
 
 def _processes_of(cluster: Cluster, pod_uid: str) -> set[int]:

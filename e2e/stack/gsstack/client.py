@@ -22,9 +22,7 @@ class Answer:
 
 
 @contextlib.contextmanager
-def _open(
-    url: str, path: str, body: dict[str, Any], timeout_seconds: float
-) -> Iterator[http.client.HTTPResponse]:
+def _open(url: str, path: str, body: dict[str, Any], timeout_seconds: float) -> Iterator[http.client.HTTPResponse]:
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout_seconds)
     with contextlib.closing(connection):
