@@ -46,3 +46,9 @@ def test_no_pods_no_query() -> None:
     """An empty expression would match every series without a pod."""
     with pytest.raises(ValueError, match="no pods to query in namespace 'prod'"):
         queries(scope())
+
+
+def test_no_name_gets_out_of_its_quotes() -> None:
+    """Names come from the API server, which is no reason to trust them as PromQL."""
+    hostile = Scope('a"} or vector(1) #\n', ('b|.*"}\\',), 30)
+    assert hostile.matchers == r'namespace="a\"} or vector(1) #\n",pod=~"b\\|\\.\\*\"\\}\\\\"'
