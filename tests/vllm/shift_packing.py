@@ -42,7 +42,7 @@ class Seat:
         return received
 
 
-class Mixing(torch.nn.Module):  # type: ignore[misc] - torch is not in the environment that is checked
+class Mixing(torch.nn.Module):  # type: ignore[misc]
     """Stands for an attention layer: each query head plus twice its key head plus thrice its value head."""
 
     def __init__(self, name: str, key_value_heads: int) -> None:

@@ -16,7 +16,7 @@ from vllm.model_executor.model_loader.utils import initialize_model, process_wei
 from vllm.utils.torch_utils import set_default_torch_dtype
 
 from gearshift.engine.shift.settings import ShiftSettingsError
-from gearshift.engine.shift.tree import SequenceTree
+from gearshift.engine.shift.tree import SequenceTree, model_bytes
 
 LOAD_FORMAT = "gearshift_shift"
 ONE_PASS_FORMATS = ("auto", "hf", "safetensors", "pt", "npcache", "fastsafetensors", "instanttensor", "mistral")
@@ -108,4 +108,6 @@ def both_trees(config: VllmConfig, tree: SequenceTree) -> Iterator[None]:
     finally:
         config.load_config.load_format = load_format
         _job.remove(job)
+    assert job.model is not None
+    tree.held_bytes = model_bytes(job.model)
     tree.attach(job.finish())

@@ -49,6 +49,7 @@ class SequenceTree:
         self._runtime = runtime
         self._share_groups: dict[int, GroupCoordinator] = {}
         self._borrowed: list[BorrowedExperts] = []
+        self.held_bytes = 0  # what vLLM took for the TP tree's when it measured the memory of its model
         self.model: nn.Module | None = None
 
     @contextmanager

@@ -40,17 +40,9 @@ class ShiftWorkerMixin:
         config = self.vllm_config
         require_supported(config)
         settings = ShiftSettings.read(config.additional_config)
-        model, parallel = config.model_config, config.parallel_config
-        world = parallel.tensor_parallel_size
-        heads = model.get_total_num_attention_heads() if hasattr(model, "get_total_num_attention_heads") else 0
-        heads = heads or model.hf_text_config.num_attention_heads
-        plan = plan_ranks(world, settings.sequence_parallel_size, heads, model.get_total_num_kv_heads())
-        floor = config.compilation_config.max_cudagraph_capture_size or 0
-        threshold = floor if settings.threshold_tokens == "auto" else settings.threshold_tokens
         self.shift_settings, self.shift_phases, self.shift_curve = settings, {}, []
         self.shift_clock = step_clock(config.device_config.device_type)
-        self.shift_runtime = Runtime(plan, Groups.create(plan), threshold_tokens=0, floor_tokens=floor)
-        self.shift_runtime.set_threshold(threshold)
+        self.shift_runtime = _runtime(config, settings)
         self.shift_tree = SequenceTree(config, settings, self.shift_runtime)
         with _phase(self, "load"), both_trees(config, self.shift_tree):
             super().load_model(**named)  # type: ignore[misc]
@@ -63,7 +55,7 @@ class ShiftWorkerMixin:
         self.shift_tree.lend(model)
         embed = model.embed_input_ids if self.shift_settings.share_vocabulary else None
         forward.install(model, tree, self.shift_runtime, forward.Slicing(_slice_multiple(tree), embed))
-        before = getattr(runner, "model_memory_usage", 0)
+        before = getattr(runner, "model_memory_usage", 0) - self.shift_tree.held_bytes
         self.shift_weights_bytes = {Mode.TENSOR.value: model_bytes(model), Mode.SEQUENCE.value: own}
         runner.model_memory_usage = before + own  # the memory profile budgets for both trees
         gc.collect()  # layers that were replaced go now, not in the middle of a compilation
@@ -131,6 +123,18 @@ class ShiftWorkerMixin:
         """
         self.shift_runtime.set_threshold(tokens)
         return self.shift_runtime.threshold_tokens
+
+
+def _runtime(config: Any, settings: ShiftSettings) -> Runtime:
+    """Groups and first threshold; with ``auto`` that of the captured graphs, until both trees have been measured."""
+    model, world = config.model_config, config.parallel_config.tensor_parallel_size
+    heads, kv_heads = model.hf_text_config.num_attention_heads, model.get_total_num_kv_heads()
+    plan = plan_ranks(world, settings.sequence_parallel_size, heads, kv_heads)
+    floor = config.compilation_config.max_cudagraph_capture_size or 0
+    runtime = Runtime(plan, Groups.create(plan), threshold_tokens=floor, floor_tokens=floor)
+    if settings.threshold_tokens != "auto":
+        runtime.set_threshold(settings.threshold_tokens)
+    return runtime
 
 
 class _phase:  # noqa: N801 - a context manager used as a word
