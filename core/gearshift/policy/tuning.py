@@ -48,11 +48,11 @@ REPLACE_AFTER_SECONDS: Final = 10.0
 BUSY_SHARE: Final = 0.7
 """Share of a pod's time that demand may take, however many pods share it."""
 
-BURSTS: Final = 6.0
+BURSTS: Final = 4.5
 """Standard deviations of the work that arrives within the TTFT objective, added to its mean: the rule of square-root
-staffing. Twice what evenly sized requests would need, since lengths differ widely."""
+staffing. More than evenly sized requests would need, since lengths differ widely."""
 
-SPARE_BURSTS: Final = 6.5
+SPARE_BURSTS: Final = 5.0
 """As `BURSTS`, for the pods that must stay; more than it, so that no load is both too much and too little."""
 
 ITL_SHARE: Final = 0.8

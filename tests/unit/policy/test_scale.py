@@ -68,9 +68,9 @@ def test_scaling_is_on_between_a_floor_and_a_higher_ceiling_of_one_role(
     ("prompts", "tokens", "waiting", "up"),
     [
         (0, 0, 0, 1),
-        (1_000, 0, 0, 1),  # 0.1 pods of work, 0.49 for its bursts
-        (5_000, 1_000, 0, 2),  # 0.6, and 1.2
-        (20_000, 5_000, 0, 5),  # 2.5, and 2.45
+        (1_000, 0, 0, 1),  # 0.1 pods of work, 0.37 for its bursts
+        (5_000, 1_000, 0, 2),  # 0.6, and 0.9
+        (20_000, 5_000, 0, 5),  # 2.5, and 1.84
         (200_000, 0, 0, 29),  # 20, at most 0.7 of which are busy
         (1_000, 0, 8, 5),  # four pods serve and two requests wait at each
     ],
