@@ -229,7 +229,7 @@ def _adopt(snapshot: Snapshot, scale: ScaleMemory, fleet: Fleet) -> ScaleMemory:
     at = snapshot.at
     if scale.wanted < scale.desired:
         return replace(scale, desired=scale.wanted, shrunk_at=at)
-    regret = scale.shrunk_at is not None and at - scale.shrunk_at < tuning.REVERSAL_SECONDS
+    regret = scale.shrunk_at is not None and at - scale.shrunk_at < tuning.SOON_SECONDS
     regretted_at = at if regret else scale.regretted_at
     return replace(scale, desired=scale.wanted, grown_at=at, regretted_at=regretted_at)
 

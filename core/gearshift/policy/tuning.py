@@ -70,5 +70,8 @@ SHRINK_SECONDS: Final = 30.0
 REVERSAL_SECONDS: Final = 120.0
 """Span within which two opposite changes of the number of pods are a reversal: no pod goes that soon after a growth."""
 
+SOON_SECONDS: Final = 600.0
+"""Span within which growth after a loss is a regret: a start-up and a drain were paid for little."""
+
 REGRET_SECONDS: Final = 900.0
-"""Time in which no pod goes after a reversal: the load has just shown that it comes back."""
+"""Time in which no pod goes after a regret: the load has just shown that it comes back."""

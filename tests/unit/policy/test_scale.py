@@ -156,8 +156,8 @@ def test_a_pod_stays_while_anything_speaks_for_it(memory: Memory, state: Snapsho
 
 def test_to_grow_soon_after_a_loss_is_a_regret() -> None:
     busy = moment(2, prompt_tokens=20_000.0)
-    assert after(remembering(2, shrunk_at=NOW - 60), busy).regretted_at == NOW
-    assert after(remembering(2, shrunk_at=NOW - 200), busy).regretted_at is None
+    assert after(remembering(2, shrunk_at=NOW - 500), busy).regretted_at == NOW
+    assert after(remembering(2, shrunk_at=NOW - 700), busy).regretted_at is None
 
 
 def test_after_a_restart_what_lives_is_kept() -> None:

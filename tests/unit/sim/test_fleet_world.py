@@ -142,3 +142,14 @@ def test_reversals_are_opposite_actions_within_two_minutes() -> None:
 def test_an_unknown_policy_is_named(name: str) -> None:
     with pytest.raises(PolicyNameError, match="known: ours, static:N, static:P:D, reactive"):
         controller(name, 1, 2, 16.0)
+
+
+def test_ours_costs_less_than_the_best_static_fleet_and_serves_as_well() -> None:
+    rates = (1.0, 1.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 10.0, 8.0, 6.0, 4.0, 3.0, 2.0, 1.0, 1.0, 1.0)
+    trace = load(*((120.0, rate) for rate in rates))
+    statics = [world(trace, f"static:{n}").run() for n in range(1, 6)]
+    best = max(statics, key=lambda each: (each.good, -each.gpu_hours))
+    ours = world(trace, "ours", service(2)).run()
+    assert ours.goodput >= best.goodput - 0.002
+    assert ours.gpu_hours <= 0.95 * best.gpu_hours
+    assert ours.reversals <= 2
