@@ -12,6 +12,7 @@ from gscluster.fast import FastCluster
 
 AnyCluster = Cluster | FastCluster
 API_SERVER = "kube-apiserver"
+ELECTED = ("kube-controller-manager", "kube-scheduler")
 
 
 def pause_api_server(cluster: AnyCluster) -> None:
@@ -81,6 +82,20 @@ def api_server_down(cluster: AnyCluster) -> Iterator[None]:
         yield
     finally:
         start_api_server(cluster)
+
+
+@contextlib.contextmanager
+def control_plane_down(cluster: Cluster) -> Iterator[None]:
+    """An outage of the API server that lasts: controller manager and scheduler end with it and start after it, as they
+    do wherever they elect a leader, for they can't renew their leases."""
+    for name in ELECTED:
+        cluster.processes.kill(name)
+    try:
+        with api_server_down(cluster):
+            yield
+    finally:
+        for name in ELECTED:
+            cluster.processes.restart(name)
 
 
 @contextlib.contextmanager
