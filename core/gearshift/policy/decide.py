@@ -36,7 +36,7 @@ def decide(snapshot: Snapshot, memory: Memory) -> Plan:
     plan = _decide(scale.asked(snapshot, pods), memory, fleet)
     if not plan.actions and not plan.proposal:
         plan = _scale_proposal(snapshot, memory, fleet, pods) or plan
-    return replace(plan, pods=pods)
+    return replace(plan, pods=pods, inputs={**plan.inputs, **scale.inputs(memory)} if pods is not None else plan.inputs)
 
 
 def _scale_proposal(snapshot: Snapshot, memory: Memory, fleet: Fleet, pods: int | None) -> Plan | None:

@@ -161,6 +161,15 @@ def pods(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> int | None:
     return limits.clamp(memory.scale.wanted if _approved(snapshot, memory.scale, fleet) else memory.scale.desired)
 
 
+def inputs(memory: Memory) -> dict[str, str]:
+    """Numbers behind the number of pods, for people."""
+    scale = memory.scale
+    if scale is None or not scale.needs:
+        return {}
+    now, most = scale.needs[-1], max(need.down for need in scale.needs)
+    return {"podsNeeded": str(now.up), "podsKept": str(most), "podsDesired": str(scale.desired)}
+
+
 def moves(snapshot: Snapshot, fleet: Fleet, wanted: int) -> tuple[Action, ...]:
     """What brings the pods to ``wanted``: creations, or the deletion of a named pod."""
     at = asked(snapshot, wanted)

@@ -73,5 +73,5 @@ REVERSAL_SECONDS: Final = 120.0
 SOON_SECONDS: Final = 600.0
 """Span within which growth after a loss is a regret: a start-up and a drain were paid for little."""
 
-REGRET_SECONDS: Final = 900.0
+REGRET_SECONDS: Final = 1800.0
 """Time in which no pod goes after a regret: the load has just shown that it comes back."""
