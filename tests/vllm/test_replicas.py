@@ -64,11 +64,17 @@ def _maps(pid: int) -> str:
         return ""
 
 
+def _listens(path: Path) -> bool:
+    """Whether a server accepts on a Unix socket: its file is there a moment earlier."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
 @pytest.fixture(scope="module")
 def hosted(environment: Environment) -> Iterator[Hosted]:
     with tempfile.TemporaryDirectory() as folder:
         hosted = Hosted(HostProcess(Path(folder), grace_seconds=20.0), Client(free_port()), time.time())
-        until(hosted.host.socket.exists)
+        until(lambda: _listens(hosted.host.socket))
         home = environment.scratch / "dp"
         home.mkdir()
         argv = environment.argv(hosted.client.port, "--data-parallel-size", "2")
@@ -102,9 +108,9 @@ def test_a_role_reaches_both_replicas(hosted: Hosted) -> None:
 def test_a_pause_stops_both_replicas_and_changes_no_token(hosted: Hosted) -> None:
     client = hosted.client
     seeds = range(70, 74)
-    reference = [client.tokens(prompt(seed), 200) for seed in seeds]
+    reference = [client.tokens(prompt(seed), 600) for seed in seeds]
     with ThreadPoolExecutor(4) as pool:
-        answers = [pool.submit(client.tokens, prompt(seed), 200) for seed in seeds]
+        answers = [pool.submit(client.tokens, prompt(seed), 600) for seed in seeds]
         until(lambda: _load(client)[0] == 4)
         assert client.order("POST", "pause", {})["paused"] is True
         made = client.metric("vllm:generation_tokens_total")
