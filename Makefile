@@ -33,7 +33,7 @@ cluster-down: ## End the cluster and leave nothing of it
 check: static ## Format, lint, types, import rules, generated files and unit tests: under 3 minutes
 	@$(RUN) python -m pytest tests/unit tests/property
 
-test: prepare ## Everything: check, functional tests and the whole chain on a real cluster: under 35 minutes
+test: prepare ## Everything: check, functional tests and the whole chain on a real cluster: about 45 minutes
 	@$(RUN) python -m pytest
 
 prepare: static
