@@ -100,7 +100,7 @@ class ControlGroup:
 
     def remove(self) -> None:
         """Remove the (empty) group; the kernel may need a moment to see that it is empty."""
-        wait_for(self._remove_once, f"the removal of control group {self.top}", timeout_seconds=10)
+        wait_for(self._remove_once, f"the removal of control group {self.top}", timeout_seconds=90)
 
     def _remove_once(self) -> bool:
         for folder in self.folders():
