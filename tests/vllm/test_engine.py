@@ -29,9 +29,9 @@ def test_the_tiny_model_says_something_varied(engine: Engine) -> None:
 
 def test_pausing_in_the_middle_of_an_answer_changes_no_token(engine: Engine) -> None:
     client = engine.client
-    reference = client.tokens(prompt(3), 300)
+    reference = client.tokens(prompt(3), 800)
     with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(client.tokens, prompt(3), 300)
+        answer = pool.submit(client.tokens, prompt(3), 800)
         until(lambda: client.state()["running"] == 1)
         assert client.order("POST", "pause", {})["paused"] is True
         made = client.metric("vllm:generation_tokens_total")
@@ -76,21 +76,21 @@ def test_the_batch_limit_of_a_role_holds_requests_back(engine: Engine) -> None:
     client = engine.client
     client.order("POST", "role", {"role": "Decode", "epoch": 4, "knobs": {"maxNumSeqs": 1}})
     with ThreadPoolExecutor(3) as pool:
-        answers = [pool.submit(client.tokens, prompt(seed, 40), 150) for seed in (7, 8, 9)]
+        answers = [pool.submit(client.tokens, prompt(seed, 40), 800) for seed in (7, 8, 9)]
         until(lambda: _load(client) == (1, 2))
         client.order("POST", "role", {"role": "Unified", "epoch": 5})
         until(lambda: _load(client)[0] > 1 or all(answer.done() for answer in answers))
-        assert [len(answer.result()) for answer in answers] == [150, 150, 150]
+        assert [len(answer.result()) for answer in answers] == [800, 800, 800]
 
 
 def test_lowering_the_batch_limit_below_what_runs_harms_nothing(engine: Engine) -> None:
     client = engine.client
     with ThreadPoolExecutor(3) as pool:
-        answers = [pool.submit(client.tokens, prompt(seed, 40), 200) for seed in (10, 11, 12)]
+        answers = [pool.submit(client.tokens, prompt(seed, 40), 800) for seed in (10, 11, 12)]
         until(lambda: _load(client)[0] == 3)
         state = client.order("POST", "role", {"role": "Decode", "epoch": 6, "knobs": {"maxNumSeqs": 1}})
         assert state["knobs"]["maxNumSeqs"] == 1
-        assert [len(answer.result()) for answer in answers] == [200, 200, 200]
+        assert [len(answer.result()) for answer in answers] == [800, 800, 800]
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,9 @@ def test_a_role_reaches_both_replicas(hosted: Hosted) -> None:
     assert (state["role"], state["epoch"], state["ranks"]) == ("Decode", 2, 2)
     assert "coresDisagreeOn" not in state["details"]
     with ThreadPoolExecutor(4) as pool:
-        answers = [pool.submit(hosted.client.tokens, prompt(seed, 40), 100) for seed in range(60, 64)]
+        answers = [pool.submit(hosted.client.tokens, prompt(seed, 40), 600) for seed in range(60, 64)]
         until(lambda: _load(hosted.client) == (2, 2))  # one request in each replica, the others wait
-        assert [len(answer.result()) for answer in answers] == [100] * 4
+        assert [len(answer.result()) for answer in answers] == [600] * 4
     assert hosted.client.order("POST", "role", {"role": "Unified", "epoch": 3})["knobs"]["maxNumSeqs"] > 1
 
 
