@@ -14,12 +14,24 @@ The vLLM plugin and the Simulated engine serve the same ones:
 A peer that is not on loopback gets 403. Every answer is read back from the scheduler and the ranks, never echoed.
 """
 
+from typing import Any, Final
+
 from pydantic import Field
 
 from gearshift.api.base import TolerantModel
 from gearshift.api.vocabulary import Layout, Role
 
 ENGINE_PREFIX = "/gearshift/v1"
+
+PREFILL_TRANSFER: Final[dict[str, Any]] = {
+    "do_remote_decode": True,
+    "do_remote_prefill": False,
+    "remote_engine_id": None,
+    "remote_block_ids": None,
+    "remote_host": None,
+    "remote_port": None,
+}
+"""`kv_transfer_params` that tell a prefill engine to keep the KV cache of the request for another engine."""
 
 
 class RoleKnobs(TolerantModel):

@@ -4,17 +4,9 @@ way.
 """
 
 import json
-from typing import Any, Final
+from typing import Any
 
-PREFILL_TRANSFER: Final[dict[str, Any]] = {
-    "do_remote_decode": True,
-    "do_remote_prefill": False,
-    "remote_engine_id": None,
-    "remote_block_ids": None,
-    "remote_host": None,
-    "remote_port": None,
-}
-"""What tells the prefill engine to keep the KV cache of this request for another engine."""
+from gearshift.api.engine import PREFILL_TRANSFER
 
 
 def splittable(document: dict[str, Any]) -> bool:

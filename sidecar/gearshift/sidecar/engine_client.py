@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from gearshift.api.base import TolerantModel
 from gearshift.api.engine import (
     ENGINE_PREFIX,
+    PREFILL_TRANSFER,
     EngineError,
     EngineState,
     LayoutRequest,
@@ -114,14 +115,7 @@ def probe_body(model: str, role: Role) -> dict[str, Any]:
         "ignore_eos": True,
     }
     if role is Role.PREFILL:
-        body["kv_transfer_params"] = {
-            "do_remote_decode": True,
-            "do_remote_prefill": False,
-            "remote_engine_id": None,
-            "remote_block_ids": None,
-            "remote_host": None,
-            "remote_port": None,
-        }
+        body["kv_transfer_params"] = PREFILL_TRANSFER
     return body
 
 

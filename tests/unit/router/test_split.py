@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearshift.router.split import PREFILL_TRANSFER, decode_body, prefill_body, splittable, transfer_params
+from gearshift.api.engine import PREFILL_TRANSFER
+from gearshift.router.split import decode_body, prefill_body, splittable, transfer_params
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
