@@ -22,8 +22,10 @@ COMPONENT_ROUTER: Final = "router"
 COMPONENT_OPERATOR: Final = "operator"
 
 # Annotations that a human sets on an InferenceService.
-ANNOTATION_APPROVE: Final = f"{GROUP}/approve"  # value: id of the plan to carry out (policy.actuation: Approve)
-ANNOTATION_HOLD: Final = f"{GROUP}/hold"  # any value but "false": no healthy pod is taken out of service
+# policy.actuation Approve: the plan to carry out, as `gearshift.api.approval.Approval` has it: PLAN or PLAN@TIME.
+ANNOTATION_APPROVE: Final = f"{GROUP}/approve"
+# Any value but "false" and "": no healthy pod is taken out of service, and no pod is added. The value may say why.
+ANNOTATION_HOLD: Final = f"{GROUP}/hold"
 
 # Field managers of server-side apply.
 FIELD_MANAGER: Final = "gearshift-operator"
