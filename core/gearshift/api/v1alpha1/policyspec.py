@@ -44,9 +44,9 @@ class Policy(FrozenModel):
 
 
 class Override(FrozenModel):
-    """A human's order on layout or role, with an expiry."""
+    """A human's order on layout or role, with an expiry; atomic, since halves of two orders are no order."""
 
-    model_config = ConfigDict(json_schema_extra=schema(specrules.OVERRIDE))
+    model_config = ConfigDict(json_schema_extra={**schema(specrules.OVERRIDE), "x-kubernetes-map-type": "atomic"})
 
     layout: Layout | None = Field(default=None, description="All pods take this layout.")
     role: Role | None = Field(default=None, description="All pods above the other roles' floors take this role.")
