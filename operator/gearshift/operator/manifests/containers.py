@@ -69,7 +69,7 @@ def engine(spec: InferenceServiceSpec, installation: Installation) -> Manifest:
         "name": names.CONTAINER_ENGINE,
         "image": engine_image(spec, installation),
         "imagePullPolicy": installation.image_pull_policy,
-        "command": ["python3", "-m", "gearshift.engine.host", "--grace-seconds", str(grace)],
+        "command": meta.python("gearshift.engine.host", "--grace-seconds", str(grace)),
         "ports": _engine_ports(spec),
         "env": [
             *(variable for variable in own if variable["name"] not in asked),
@@ -108,7 +108,7 @@ def sidecar(config: PodConfig, installation: Installation) -> Manifest:
         "name": names.CONTAINER_SIDECAR,
         "image": installation.image,
         "imagePullPolicy": installation.image_pull_policy,
-        "command": ["python3", "-m", "gearshift.sidecar"],
+        "command": meta.python("gearshift.sidecar"),
         "restartPolicy": "Always",
         "ports": [
             meta.container_port("control", names.PORT_CONTROL),

@@ -4,7 +4,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from gearshift.api import names
+from gearshift.api import names, process1
 from gearshift.api.v1alpha1 import InferenceServiceSpec
 
 Manifest = dict[str, Any]
@@ -76,6 +76,11 @@ def child(owner: Owner, api_version: str, kind: str, name: str, component: str) 
 def account(namespace: str, name: str) -> str:
     """User name of a ServiceAccount, as TokenReview reports it."""
     return f"system:serviceaccount:{namespace}:{name}"
+
+
+def python(module: str, *arguments: str) -> list[str]:
+    """Command of a container that runs a module which imports `gearshift.api.process1` first."""
+    return [*process1.BLOCKED, "python3", "-m", module, *arguments]
 
 
 def env(name: str, value: str) -> Manifest:

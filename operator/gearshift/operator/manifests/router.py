@@ -63,7 +63,7 @@ def _container(owner: Owner, installation: Installation) -> Manifest:
         "name": names.CONTAINER_ROUTER,
         "image": installation.image,
         "imagePullPolicy": installation.image_pull_policy,
-        "command": ["python3", "-m", "gearshift.router"],
+        "command": meta.python("gearshift.router"),
         "ports": [
             meta.container_port("http", names.PORT_ROUTER),
             meta.container_port("metrics", names.PORT_ROUTER_METRICS),
