@@ -29,7 +29,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"roles": [PREFILL]}, "roles: Prefill and Decode come together"),
     ({"roles": [{"name": "Unified", "replicas": -1}]}, "spec.roles[0].replicas: Invalid value: -1"),
     ({"replicas": 1, "roles": [PREFILL, DECODE]}, "replicas: 1 is below the sum of the roles' floors"),
-    ({"engine": {"kind": "Simulated", "args": ["--port=1"]}}, "args: --port=1 is set by other fields of the spec"),
+    ({"engine": {"kind": "Simulated", "args": ["--port=1"]}}, "args: --port=1 is set by Gearshift"),
     ({"policy": {"window": "1s"}}, "window: 1s is not between 5s and 1h"),
     ({"policy": {"actuation": "Sometimes"}}, 'spec.policy.actuation: Unsupported value: "Sometimes"'),
     (

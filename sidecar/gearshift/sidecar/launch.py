@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from gearshift.api.ownedargs import owned_args
 from gearshift.api.podconfig import PodConfig
 from gearshift.api.vocabulary import Device, Layout
 from gearshift.sidecar.arguments import find_options, omp_threads_bind, split_whole, take_option
@@ -24,19 +25,6 @@ DEFAULT_CAPTURE_TOKENS: Final = 512
 _MEMORY_OPTION: Final = "--gpu-memory-utilization"
 _ADDITIONAL_OPTION: Final = "--additional-config"
 _CAPTURE_OPTION: Final = "--max-cudagraph-capture-size"
-_RESERVED: Final = (
-    "--model",
-    "--served-model-name",
-    "--host",
-    "--port",
-    "--tensor-parallel-size",
-    "-tp",
-    "--data-parallel-size",
-    "-dp",
-    "--kv-transfer-config",
-    "--revision",
-    "--worker-cls",
-)
 
 
 class LaunchError(ValueError):
@@ -65,8 +53,13 @@ class Launch:
 
 
 def launch_simulated(context: LaunchContext) -> Launch:
-    """The Simulated engine: one process that is capable of all layouts."""
+    """The Simulated engine: one process that is capable of all layouts.
+
+    Raises:
+        LaunchError: engineArgs sets what belongs to Gearshift.
+    """
     config = context.config
+    _refuse_owned(config.engine_args)
     options = {
         "--host": "0.0.0.0",  # noqa: S104 - clients reach it at the pod's address
         "--port": context.port,
@@ -164,7 +157,7 @@ def _launch_vllm(context: LaunchContext, parallelism: Mapping[str, object]) -> L
         **memory,
         "--kv-transfer-config": _kv_transfer(config),
     }
-    _refuse_reserved(extra)
+    _refuse_owned(extra)
     argv = [_python(config), "-m", "vllm.entrypoints.openai.api_server", *_flatten(options), QUIET, *extra]
     return Launch(tuple(argv), _vllm_env(context))
 
@@ -231,10 +224,10 @@ def _with_plugin(plugins: str) -> str:
     return ",".join(named if PLUGIN in named else [*named, PLUGIN])
 
 
-def _refuse_reserved(arguments: Sequence[str]) -> None:
-    found = find_options(arguments, _RESERVED)
+def _refuse_owned(arguments: Sequence[str]) -> None:
+    found = owned_args(arguments)
     if found:
-        raise LaunchError(f"engineArgs: {', '.join(found)} is set by Gearshift from the InferenceService")
+        raise LaunchError(f"engineArgs: {', '.join(found)} is set by Gearshift")
 
 
 def _python(config: PodConfig) -> str:

@@ -27,6 +27,9 @@ GOOD: dict[str, dict[str, Any]] = {
     "scaled to zero": spec(replicas=0),
     "claim": spec(model={"uri": "pvc://models/llama/8b", "servedName": "llama-8b"}),
     "override": spec(override={"layout": "TP", "until": "2026-12-01T00:00:00Z"}),
+    "engine arguments": spec(
+        engine={"args": ["--max-model-len=1024", "--quantization", "fp8", "--seed", "-1", "-O3", "host", "", "-", "--"]}
+    ),
     "secret": spec(
         engine={"env": [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hub", "key": "token"}}}]}
     ),
@@ -90,7 +93,20 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "owned argument": (
         spec(engine={"args": ["--max-model-len=1024", "--port=3"]}),
-        "args: --port=3 is set by other fields",
+        "args: --port=3 is set by Gearshift",
+    ),
+    "owned argument, with the underscore that vLLM takes too": (
+        spec(engine={"args": ["--tensor_parallel_size=4"]}),
+        "args: --tensor_parallel_size=4 is set by Gearshift",
+    ),
+    "abbreviated owned argument": (
+        spec(engine={"args": ["--enforce-eager", "--trust-remote"]}),
+        "args: --trust-remote is set by Gearshift",
+    ),
+    "abbreviated short owned argument": (spec(engine={"args": ["-t", "4"]}), "args: -t is set by Gearshift"),
+    "key of an owned argument": (
+        spec(engine={"args": ["--kv-transfer-config.kv_role=kv_producer"]}),
+        "args: --kv-transfer-config.kv_role=kv_producer is set by Gearshift",
     ),
     "owned variable": (
         spec(engine={"env": [{"name": "GEARSHIFT_POD_CONFIG", "value": "x"}]}),

@@ -3,6 +3,7 @@
 
 from typing import Any, Final
 
+from gearshift.api.ownedargs import OWNED_ARGS, owned_args
 from gearshift.api.v1alpha1.rules import Rule
 from gearshift.api.vocabulary import EngineKind, Layout, Role
 
@@ -12,15 +13,11 @@ _SP_ALONE: Final = (
     "parallelism.layouts: engine.kind VLLM serves SP without TP and Shift; Shift chooses between TP and SP by itself"
 )
 
-# Arguments that the sidecar sets from other fields of the spec.
-OWNED_ARGS: Final = (
-    "--host", "--port", "--model", "--served-model-name", "--revision", "--tensor-parallel-size", "-tp",
-    "--data-parallel-size", "-dp", "--pipeline-parallel-size", "-pp", "--kv-transfer-config", "--worker-cls",
-    "--accelerators", "--layout", "--role", "--sequence-parallel-size", "--shift-threshold-tokens",
-    "--trust-remote-code", "--api-key", "--uds",
-)  # fmt: skip
-_OWNED_CEL: Final = "[" + ", ".join(f"'{arg}'" for arg in OWNED_ARGS) + "]"
-
+_OWNED_CEL: Final = (  # the same as `gearshift.api.ownedargs.owned_args`
+    "self.args.filter(a, [a.split('=')[0].split('.')[0].replace('_', '-')].exists(o, o.size() > 1 && o != '--' && ["
+    + ", ".join(f"'{arg}'" for arg in OWNED_ARGS)
+    + "].exists(p, p.startsWith(o))))"
+)
 
 _DIGITS = "['0', '1', '2', '3', '4', '5', '6', '7', '8', '9']"
 
@@ -30,14 +27,6 @@ def _decimal(number: str) -> str:
     hundreds = f"({number} > 99 ? {_DIGITS}[{number} / 100] : '')"
     tens = f"({number} > 9 ? {_DIGITS}[{number} / 10 % 10] : '')"
     return f"({number} > 999 ? '1000' : {hundreds} + {tens} + {_DIGITS}[{number} % 10])"
-
-
-def _flag(argument: str) -> str:
-    return argument.split("=", 1)[0]
-
-
-def _owned(engine: Any) -> list[str]:
-    return [arg for arg in engine.args if _flag(arg) in OWNED_ARGS]
 
 
 ENV_SOURCE: Final = (
@@ -66,11 +55,10 @@ ENV: Final = (
 
 ENGINE: Final = (
     Rule(
-        cel=f"self.args.all(a, !(a.split('=')[0] in {_OWNED_CEL}))",
-        message_cel=f"'args: ' + self.args.filter(a, a.split('=')[0] in {_OWNED_CEL})[0]"
-        " + ' is set by other fields of the spec'",
-        holds=lambda e: not _owned(e),
-        message=lambda e: f"args: {_owned(e)[0]} is set by other fields of the spec",
+        cel=f"{_OWNED_CEL}.size() == 0",
+        message_cel=f"'args: ' + {_OWNED_CEL}[0] + ' is set by Gearshift'",
+        holds=lambda e: not owned_args(e.args),
+        message=lambda e: f"args: {owned_args(e.args)[0]} is set by Gearshift",
     ),
 )
 
