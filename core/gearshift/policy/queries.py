@@ -4,6 +4,10 @@
 ``config/prometheus`` gives each engine series the labels namespace, service, pod and instance (one a resident engine);
 ``engine`` is vLLM's own label for a data-parallel rank. A role is no label, because it changes: the pods whose sidecars
 say that they have the role are named one by one instead.
+
+A pod counts only while its series are steady: a series that came to its end within the range (a label changed, a
+resident engine went, the pod is not scraped) would be added to its successor, and a counter that began anew hides what
+was counted before. Such a pod reports nothing until the range holds the new series alone.
 """
 
 import math
@@ -62,26 +66,36 @@ def queries(scope: Scope) -> dict[Signal, str]:
 
 def _waiting(scope: Scope) -> str:
     """Those that wait for capacity; vLLM also counts deferred ones, whose KV is still on its way."""
-    series = f'vllm:num_requests_waiting_by_reason{{{scope.matchers},reason="capacity"}}'
-    return _total(scope, f"avg_over_time({series}[{scope.range}])")
+    return _total(scope, _gauge(scope, f'vllm:num_requests_waiting_by_reason{{{scope.matchers},reason="capacity"}}'))
+
+
+def _transfers(scope: Scope) -> str:
+    """The deferred ones: what a decode pod could run but for the KV cache that it waits for."""
+    return _total(scope, _gauge(scope, f'vllm:num_requests_waiting_by_reason{{{scope.matchers},reason="deferred"}}'))
 
 
 def _running(scope: Scope) -> str:
-    return _total(scope, f"avg_over_time({_series(scope, 'num_requests_running')}[{scope.range}])")
+    return _total(scope, _gauge(scope, _series(scope, "num_requests_running")))
 
 
 def _kv_usage(scope: Scope) -> str:
     """Mean over pods of the fullest rank: requests wait where it is full, and paused resident engines hold nothing."""
-    usage = f"avg_over_time({_series(scope, 'kv_cache_usage_perc')}[{scope.range}])"
-    return _covered(scope, f"max by (pod) ({usage})", "avg({})")
+    return _covered(scope, _gauge(scope, _series(scope, "kv_cache_usage_perc"), "max"), "avg({})")
 
 
 def _prompt_tokens(scope: Scope) -> str:
-    return _total(scope, f"rate({_series(scope, 'prompt_tokens_total')}[{scope.range}])")
+    return _total(scope, _rate(scope, _series(scope, "prompt_tokens_total")))
 
 
 def _generation_tokens(scope: Scope) -> str:
-    return _total(scope, f"rate({_series(scope, 'generation_tokens_total')}[{scope.range}])")
+    return _total(scope, _rate(scope, _series(scope, "generation_tokens_total")))
+
+
+def _prefix_hits(scope: Scope) -> str:
+    """Not a number while no prompt is read in the range."""
+    prompts = _rate(scope, _series(scope, "prompt_tokens_total"))
+    hits = _rate(scope, _series(scope, "prompt_tokens_cached_total"))
+    return f"sum({hits}) / sum({prompts}) and on () (count({prompts}) >= {scope.required})"
 
 
 def _ttft(scope: Scope) -> str:
@@ -100,6 +114,8 @@ _BUILDERS: dict[Signal, Callable[[Scope], str]] = {
     Signal.GENERATION_TOKENS: _generation_tokens,
     Signal.TTFT_P90: _ttft,
     Signal.ITL_P90: _itl,
+    Signal.PREFIX_HITS: _prefix_hits,
+    Signal.TRANSFERS: _transfers,
 }
 
 
@@ -107,9 +123,25 @@ def _series(scope: Scope, name: str) -> str:
     return f"vllm:{name}{{{scope.matchers}}}"
 
 
-def _total(scope: Scope, per_series: str) -> str:
+def _gauge(scope: Scope, series: str, over_engines: str = "sum") -> str:
+    """Mean over the range by pod, of pods whose series are all of now."""
+    steady = f"count by (pod) ({series}) == count by (pod) (count_over_time({series}[{scope.range}]))"
+    return f"{over_engines} by (pod) (avg_over_time({series}[{scope.range}])) and ({steady})"
+
+
+def _rate(scope: Scope, series: str) -> str:
+    """Growth per second by pod, of pods none of whose counters began anew or ended within the range."""
+    return f"sum by (pod) (rate({series}[{scope.range}])) {_unbroken(scope, series)}"
+
+
+def _unbroken(scope: Scope, series: str) -> str:
+    steady = f"count by (pod) ({series}) == count by (pod) (count_over_time({series}[{scope.range}]))"
+    return f"and ({steady}) unless (max by (pod) (resets({series}[{scope.range}])) > 0)"
+
+
+def _total(scope: Scope, per_pod: str) -> str:
     """Sum over all pods; pods that do not report count as the mean of those that do."""
-    return _covered(scope, f"sum by (pod) ({per_series})", f"avg({{}}) * {len(scope.pods)}")
+    return _covered(scope, per_pod, f"avg({{}}) * {len(scope.pods)}")
 
 
 def _covered(scope: Scope, per_pod: str, outer: str) -> str:
@@ -118,9 +150,11 @@ def _covered(scope: Scope, per_pod: str, outer: str) -> str:
 
 def _quantile(scope: Scope, name: str) -> str:
     """Quantile over all pods together; not a number while no request ends in the range."""
-    bucket = f"rate({_series(scope, name + '_bucket')}[{scope.range}])"
-    covered = f"count(sum by (pod) ({bucket})) >= {scope.required}"
-    return f"histogram_quantile({QUANTILE}, sum by (le) ({bucket})) and on () ({covered})"
+    bucket, count = _series(scope, name + "_bucket"), _series(scope, name + "_count")
+    counted = _rate(scope, count)
+    rates = f"sum by (pod, le) (rate({bucket}[{scope.range}])) and on (pod) ({counted})"
+    covered = f"count({counted}) >= {scope.required}"
+    return f"histogram_quantile({QUANTILE}, sum by (le) ({rates})) and on () ({covered})"
 
 
 def _literal(value: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from gearshift.policy.snapshot import Reading, Signal
 
-QUANTILES = frozenset({Signal.TTFT_P90, Signal.ITL_P90})
+QUIET = frozenset({Signal.TTFT_P90, Signal.ITL_P90, Signal.PREFIX_HITS})
 """Signals whose answer is NaN when nothing happened: `Reading.quiet`."""
 
 
@@ -17,9 +17,9 @@ def reading(signal: Signal, body: Any, query: str, at: float, max_age_seconds: f
     |---|---|---|
     | one finite number, at most ``max_age_seconds`` before ``at`` | it | |
     | one number, older, or from the future by as much | None | names its age |
-    | NaN of a quantile | None, quiet | no requests in the window |
+    | NaN of a quantile or a share | None, quiet | no requests in the window |
     | NaN or infinite | None | names it |
-    | no series | None | too few pods report |
+    | no series | None | too few pods report, or their series are not steady |
     | several series | None | their number |
     | an error, or anything else | None | Prometheus' words |
 
@@ -36,7 +36,7 @@ def reading(signal: Signal, body: Any, query: str, at: float, max_age_seconds: f
     age = at - when
     if abs(age) > max_age_seconds:
         return Reading(None, when, 1, query, f"newest sample is {age:.0f} s old, {max_age_seconds:.0f} s are allowed")
-    if math.isnan(value) and signal in QUANTILES:
+    if math.isnan(value) and signal in QUIET:
         return Reading(None, when, 0, query, "no requests in the window", quiet=True)
     if not math.isfinite(value):
         return Reading(None, when, 1, query, f"its value is {value}")

@@ -18,6 +18,8 @@ class Signal(StrEnum):
     KV_USAGE = "kv_usage"  # used share of KV cache, mean, 0..1
     PROMPT_TOKENS = "prompt_tokens_per_second"
     GENERATION_TOKENS = "generation_tokens_per_second"
+    PREFIX_HITS = "prefix_hit_share"  # of prompt tokens, those whose KV was there already, 0..1
+    TRANSFERS = "transfers_waiting"  # requests whose KV cache is on its way from a prefill pod, sum
     TTFT_P90 = "ttft_p90_seconds"
     ITL_P90 = "itl_p90_seconds"
 
@@ -26,7 +28,8 @@ class Signal(StrEnum):
 class Reading:
     """Value of one signal. ``value`` None means unknown: neither idle nor busy; ``why`` names query and cause.
 
-    A quantile over a window without requests has no value either, but is `quiet`: the series are there and fresh.
+    A quantile or a share over a window without requests has no value either, but is `quiet`: the series are there and
+    fresh.
     """
 
     value: float | None

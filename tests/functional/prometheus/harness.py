@@ -33,7 +33,7 @@ class Exporter:
 
     def __init__(self, page: Page | None) -> None:
         self.page = page
-        began = time.monotonic()
+        self._began = time.monotonic()
         exporter = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -41,7 +41,7 @@ class Exporter:
                 if exporter.page is None or self.path != "/metrics":
                     self.send_error(503)
                     return
-                body = exporter.page(time.monotonic() - began).encode()
+                body = exporter.page(exporter.seconds).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "text/plain; version=0.0.4")
                 self.send_header("Content-Length", str(len(body)))
@@ -54,6 +54,11 @@ class Exporter:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.port: int = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def seconds(self) -> float:
+        """Since it began: what `page` is asked for."""
+        return time.monotonic() - self._began
 
     def close(self) -> None:
         """Stop listening."""

@@ -19,7 +19,9 @@ class Rank:
     generation_rate: float = 0
     first_tokens: tuple[float, float, float] = (0, 0, 0)  # requests per second below 0.5 s, to 1 s, to 2 s
     between: tuple[float, float, float] = (0, 0, 0)  # tokens per second likewise
+    cached: float = 0  # share of the prompt tokens, 0..1
     loss: float | None = None  # seconds after which counters begin anew
+    rename: float | None = None  # seconds after which the engine calls its model something else
 
 
 def page(*ranks: Rank) -> Page:
@@ -32,7 +34,8 @@ def page(*ranks: Rank) -> Page:
 
 
 def _lines(rank: Rank, index: int, seconds: float) -> list[str]:
-    of = f'model_name="m",engine="{index}"'
+    model = "m" if rank.rename is None or seconds < rank.rename else "n"
+    of = f'model_name="{model}",engine="{index}"'
     passed = seconds if rank.loss is None or seconds < rank.loss else seconds - rank.loss
     lines = [
         f'vllm:num_requests_waiting_by_reason{{{of},reason="capacity"}} {rank.capacity}',
@@ -40,6 +43,7 @@ def _lines(rank: Rank, index: int, seconds: float) -> list[str]:
         f"vllm:num_requests_running{{{of}}} {rank.running}",
         f"vllm:kv_cache_usage_perc{{{of}}} {rank.kv_usage}",
         f"vllm:prompt_tokens_total{{{of}}} {rank.prompt_rate * passed}",
+        f"vllm:prompt_tokens_cached_total{{{of}}} {rank.cached * rank.prompt_rate * passed}",
         f"vllm:prompt_tokens_created{{{of}}} 1.0",
         f"vllm:generation_tokens_total{{{of}}} {rank.generation_rate * passed}",
     ]
@@ -49,6 +53,7 @@ def _lines(rank: Rank, index: int, seconds: float) -> list[str]:
             total += rate * passed
             lines.append(f'vllm:{name}_seconds_bucket{{{of},le="{bound}"}} {total}')
         lines.append(f'vllm:{name}_seconds_bucket{{{of},le="+Inf"}} {total}')
+        lines.append(f"vllm:{name}_seconds_count{{{of}}} {total}")
     return lines
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gearshift.policy.queries import Scope
+from gearshift.policy.readings import QUIET
 from gearshift.policy.snapshot import Reading, Signal
 from gscluster.waiting import wait_for
 from tests.functional.prometheus.harness import DEADLINE_SECONDS, SCRAPE_SECONDS, Exporter, Prometheus
@@ -18,11 +19,12 @@ pytestmark = pytest.mark.functional
 WINDOW = 6.0
 NOISE = Rank(1000, 1000, 1000, 1.0, 1e6, 1e6, (0, 0, 1e4), (0, 0, 1e4))
 TWO_RANKS = page(
-    Rank(3, 100, 5, 0.2, 100, 40, (10, 0, 0), (0, 0, 0)), Rank(1, 100, 7, 0.6, 60, 20, (0, 10, 0), (20, 0, 0))
+    Rank(3, 10, 5, 0.2, 100, 40, (10, 0, 0), (0, 0, 0), cached=0.5),
+    Rank(1, 20, 7, 0.6, 60, 20, (0, 10, 0), (20, 0, 0)),
 )
 ONE_RANK = page(Rank(2, 0, 1, 0.2, 40, 10, (0, 20, 0), (0, 20, 0)))
 IDLE = page(Rank())
-RESETTING = page(Rank(prompt_rate=50, loss=8))
+STEADY = page(Rank(running=7, prompt_rate=50))
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,7 @@ def exporters() -> Iterator[dict[str, Exporter]]:
     """One an engine pod; the pod ``mute`` answers no scrape."""
     found = {
         "chat-0": Exporter(TWO_RANKS), "chat-1": Exporter(ONE_RANK), "idle-0": Exporter(IDLE), "mute-0": Exporter(None),
-        "reset-0": Exporter(RESETTING), "noise-0": Exporter(page(NOISE)),
+        "reset-0": Exporter(STEADY), "noise-0": Exporter(page(NOISE)), "renamed-0": Exporter(STEADY),
     }  # fmt: skip
     yield found
     for exporter in found.values():
@@ -76,6 +78,8 @@ EXPECTED = {
     Signal.GENERATION_TOKENS: 70.0,
     Signal.TTFT_P90: 0.5 + 0.5 * (36 - 10) / 30,  # 10 of 40 a second below 0.5 s, 30 up to 1 s
     Signal.ITL_P90: 0.5 + 0.5 * (36 - 20) / 20,
+    Signal.PREFIX_HITS: 50 / 200,
+    Signal.TRANSFERS: 30.0,
 }
 
 
@@ -88,11 +92,10 @@ def test_every_signal_of_two_pods(prometheus: Prometheus) -> None:
 
 
 def test_an_idle_pod_is_known_to_be_idle(prometheus: Prometheus) -> None:
-    """Zero where zero is known; its latencies are quiet, not missing."""
+    """Zero where zero is known; its latencies and shares are quiet, not missing."""
     readings = settled(prometheus, scope("idle-0"), Signal.PROMPT_TOKENS, 0)
-    latencies = {Signal.TTFT_P90, Signal.ITL_P90}
-    assert {readings[signal].value for signal in set(Signal) - latencies} == {0.0}
-    assert all(readings[signal].quiet for signal in latencies)
+    assert {readings[signal].value for signal in set(Signal) - QUIET} == {0.0}
+    assert all(readings[signal].quiet for signal in QUIET)
 
 
 def test_a_pod_that_is_not_scraped_makes_two_unknown(prometheus: Prometheus) -> None:
@@ -111,16 +114,41 @@ def test_most_pods_stand_for_all(prometheus: Prometheus) -> None:
     assert readings[Signal.KV_USAGE].value == pytest.approx(0.2)
 
 
-def test_a_counter_that_begins_anew_does_not_go_backwards(prometheus: Prometheus) -> None:
-    """An engine restarts at second 8: the rate is never negative, and right again afterwards."""
+def test_a_counter_that_begins_anew_is_unknown_until_the_range_is_whole_again(
+    prometheus: Prometheus, exporters: dict[str, Exporter]
+) -> None:
+    """What an engine counted before it restarted is lost, so its rate is no number; and right again afterwards."""
     settled(prometheus, scope("reset-0"), Signal.PROMPT_TOKENS, 50)
-    query = 'vllm:prompt_tokens_total{namespace="prod",pod="reset-0"}'
-    again = f"resets({query}[1m]) > 0"
-    wait_for(lambda: bool(prometheus.labels(again)), "the counter to begin anew", timeout_seconds=DEADLINE_SECONDS)
-    value = prometheus.read(scope("reset-0"))[Signal.PROMPT_TOKENS].value
-    assert value is not None
-    assert 0 <= value <= 51
+    exporters["reset-0"].page = page(Rank(prompt_rate=50, loss=exporters["reset-0"].seconds))
+    seen = until_unknown(prometheus, scope("reset-0"), Signal.PROMPT_TOKENS)
+    assert {round(value) for value in seen} <= {50}
     settled(prometheus, scope("reset-0"), Signal.PROMPT_TOKENS, 50)
+
+
+def test_a_label_that_changes_makes_unknown_not_double(prometheus: Prometheus, exporters: dict[str, Exporter]) -> None:
+    """For one range there are series under the old and the new label: neither sum nor mean of them is right."""
+    settled(prometheus, scope("renamed-0"), Signal.RUNNING, 7)
+    exporters["renamed-0"].page = page(Rank(running=7, prompt_rate=50, rename=exporters["renamed-0"].seconds))
+    assert until_unknown(prometheus, scope("renamed-0"), Signal.RUNNING) <= {7.0}
+    readings = settled(prometheus, scope("renamed-0"), Signal.RUNNING, 7)
+    assert readings[Signal.RUNNING].samples == 1
+    assert prometheus.labels('vllm:num_requests_running{pod="renamed-0",model_name="n"}')
+
+
+def until_unknown(prometheus: Prometheus, asked: Scope, signal: Signal) -> set[float]:
+    """Values of a signal until it has none; the reading then names its query."""
+    seen: set[float] = set()
+
+    def unknown() -> bool:
+        reading = prometheus.read(asked)[signal]
+        if reading.value is not None:
+            seen.add(reading.value)
+            return False
+        assert asked.matchers in reading.query
+        return True
+
+    wait_for(unknown, f"{signal} to be unknown", timeout_seconds=DEADLINE_SECONDS)
+    return seen
 
 
 def test_a_pod_that_stops_answering_becomes_unknown(prometheus: Prometheus, exporters: dict[str, Exporter]) -> None:
