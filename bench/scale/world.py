@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cluster that the operator is measured on: API server, controllers, kwok, sidecars, services and their pods."""
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+from bench.scale import netns, objects
+from bench.scale.api import Api
+from bench.scale.process import environment, install
+from bench.scale.sidecars import ENGINES
+from gearshift.operator.resources import BY_KIND, NODES, PODS, SERVICES_OF_INFERENCE, Resource
+from gscluster import paths
+from gscluster.fast import DIE_WITH_US, FastCluster, fast_cluster
+from gscluster.kwok import MARK
+
+Json = dict[str, Any]
+IMAGE: Final = "gearshift.local/gearshift:bench"
+NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+_SETTLE_SECONDS: Final = 900.0
+
+
+@contextlib.contextmanager
+def machines() -> Iterator[FastCluster]:
+    """A control plane with controllers and kwok, and the process that answers for all sidecars."""
+    with fast_cluster(controllers=True) as cluster:
+        install(cluster)
+        argv: list[Any] = [paths.cached_program("kwok"), "--kubeconfig", cluster.kubeconfig, "--cidr", netns.POD_BLOCK]
+        argv += ["--manage-all-nodes=false", "--manage-nodes-with-annotation-selector", f"{MARK}=fake"]
+        argv += ["--node-lease-duration-seconds=40", "--server-address=127.0.0.1:0"]
+        cluster.processes.start("kwok", [*DIE_WITH_US, *argv])
+        with _sidecars(cluster):
+            yield cluster
+
+
+@contextlib.contextmanager
+def _sidecars(cluster: FastCluster) -> Iterator[None]:
+    argv = [*DIE_WITH_US, sys.executable, "-m", "bench.scale.sidecars", str(cluster.kubeconfig)]
+    with (cluster.folder / "logs/sidecars.log").open("wb") as log:
+        process = subprocess.Popen(argv, env=environment(), stdout=subprocess.PIPE, stderr=log)
+    assert process.stdout is not None
+    try:
+        if process.stdout.readline().strip() != b"ready":
+            raise RuntimeError("the sidecars' process ended:\n" + (cluster.folder / "logs/sidecars.log").read_text())
+        yield
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def populate(api: Api, services: int, pods: int) -> None:
+    """Make nodes, services, children and pods, and wait until all pods run and all routers are available."""
+    each = pods // services
+    nodes = await api.create_all((NODES, node) for node in objects.nodes(pods + services))
+    spaces = sorted({objects.namespace_of(number) for number in range(services)})
+    await api.create_all((NAMESPACES, {"metadata": {"name": space}}) for space in spaces)
+    made = await api.create_all((SERVICES_OF_INFERENCE, body) for body in objects.services(services, each))
+    names = [node["metadata"]["name"] for node in nodes]
+    installation = objects.installation(IMAGE)
+    for body in made:
+        belongings = list(objects.belongings(body, names, installation))
+        await api.create_all(item for item in belongings if item[0] is not PODS)
+        await api.create_all(item for item in belongings if item[0] is PODS)
+    await _settled(api, services, services * each)
+
+
+async def _settled(api: Api, services: int, pods: int) -> None:
+    async with asyncio.timeout(_SETTLE_SECONDS):
+        while len([pod for pod in (await api.list(PODS, ENGINES))[0] if _runs(pod)]) < pods:
+            await asyncio.sleep(2)
+        deployments = BY_KIND["Deployment"]
+        while len([one for one in (await api.list(deployments))[0] if _available(one)]) < services:
+            await asyncio.sleep(2)
+
+
+def _runs(pod: Json) -> bool:
+    conditions = pod["status"].get("conditions") or []
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+def _available(deployment: Json) -> bool:
+    return bool(deployment["status"].get("availableReplicas"))
