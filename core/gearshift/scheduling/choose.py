@@ -19,8 +19,9 @@ class Trust(IntEnum):
     """How much is known about a pod; a lower value always wins over less load."""
 
     FRESH = 0  # its state stream is live
-    STALE = 1  # its state stream is lost: the last known state is used
-    SUSPECT = 2  # a connection to its engine failed a moment ago
+    STALE = 1  # its state stream is lost since a moment: the last known state is used
+    UNHEARD = 2  # its state stream is lost for so long that its sidecar may have changed the pod without a word
+    SUSPECT = 3  # a connection to its engine failed a moment ago
 
 
 class Path(StrEnum):

@@ -124,9 +124,7 @@ class Dispatcher:
         return again or await self._admission.wait_for(exchange.parsed.model, lambda: self._choose(exchange, []))
 
     def _choose(self, exchange: Exchange, failed: list[AttemptError]) -> Route[Pod] | None:
-        pods = self._fleet.serving(exchange.parsed.model)
-        if failed:
-            pods = [pod for pod in pods if all(pod is not error.pod for error in failed)]
+        pods = self._fleet.serving(exchange.parsed.model, [error.pod for error in failed])
         return choose_route(pods, self._rng, lambda: splittable(exchange.parsed.document))
 
     async def _whole(self, exchange: Exchange, route: Whole[Pod]) -> web.StreamResponse:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from yarl import URL
@@ -22,7 +22,8 @@ from gearshift.scheduling.choose import Trust
 
 log = logging.getLogger(__name__)
 
-STALE_LIMIT_SECONDS: Final = 300.0  # a state this old says nothing any more: the address may belong to another pod
+HEARD_SECONDS: Final = 5.0
+"""A state may be this old: for so long, and no longer, does a sidecar wait for a router whose stream it has lost."""
 SUSPECT_SECONDS: Final = 2.0  # how long a failed connection counts against a pod
 
 
@@ -78,7 +79,8 @@ class Fleet:
         self.pods: dict[str, Pod] = {}  # by uid
         self.change = asyncio.Event()  # set once, then replaced: at every change that may let a waiting request go
         self._model = model
-        self._serving: dict[str, list[Pod]] = {}  # pods that admit, by model
+        self._serving: dict[str, list[Pod]] = {}  # pods that admit and can be trusted to, by model
+        self._last: dict[str, list[Pod]] = {}  # pods that admitted when they were last heard, or fail, by model
 
     def set_endpoints(self, endpoints: Sequence[Endpoint]) -> tuple[list[Pod], list[Pod]]:
         """Take over the list of the source; returns the pods that came and those that went."""
@@ -126,18 +128,21 @@ class Fleet:
     def refresh(self) -> None:
         """Derive who serves from what is known, and wake the requests that wait."""
         now = time.monotonic()
-        serving: dict[str, list[Pod]] = {}
+        self._serving, self._last = {}, {}
         for pod in self.pods.values():
             _judge(pod, now)
             if pod.admitting and pod.state is not None:
-                serving.setdefault(pod.state.model, []).append(pod)
-        self._serving = serving
+                found = self._serving if pod.trust < Trust.UNHEARD else self._last
+                found.setdefault(pod.state.model, []).append(pod)
         self.change.set()
         self.change = asyncio.Event()
 
-    def serving(self, model: str) -> list[Pod]:
-        """Pods that admit requests for ``model``."""
-        return self._serving.get(model, [])
+    def serving(self, model: str, without: Collection[Pod] = ()) -> list[Pod]:
+        """Pods that admit requests for ``model``; those that nothing is known of now only where there is no other."""
+        pods = self._serving.get(model, [])
+        if without:
+            pods = [pod for pod in pods if pod not in without]
+        return pods or [pod for pod in self._last.get(model, []) if pod not in without]
 
     def models(self) -> list[str]:
         """Served model names: the configured one, then those that pods have besides (while a rename rolls out)."""
@@ -158,14 +163,15 @@ class Fleet:
 
 def _judge(pod: Pod, now: float) -> None:
     state, endpoint = pod.state, pod.endpoint
-    expired = not pod.live and now - pod.heard_at > STALE_LIMIT_SECONDS
-    pod.admitting = state is not None and state.admitting and not endpoint.terminating and not expired
+    pod.admitting = state is not None and state.admitting and not endpoint.terminating
     if state is not None:
         pod.role = state.role
     if now < pod.suspect_until or (not pod.live and endpoint.ready is False):
         pod.trust = Trust.SUSPECT
+    elif pod.live:
+        pod.trust = Trust.FRESH
     else:
-        pod.trust = Trust.FRESH if pod.live else Trust.STALE
+        pod.trust = Trust.STALE if now - pod.heard_at <= HEARD_SECONDS else Trust.UNHEARD
 
 
 def _phases(pods: Iterable[Pod]) -> str:

@@ -2,8 +2,9 @@
 """One state stream a pod, and the acknowledgements that let the pod's sidecar switch: the router's whole conversation
 with sidecars.
 
-Losing a stream is no event for the data path: the pod's last state stays in use. A sidecar that comes back gets an
-acknowledgement at once, whatever it remembers.
+Losing a stream is no event for the data path: the pod's last state stays in use, for some seconds as if it were new,
+then only where there is no pod that is heard. A sidecar that comes back gets an acknowledgement at once, whatever it
+remembers.
 """
 
 import asyncio

@@ -10,7 +10,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from gearshift.router import tokens
+from gearshift.api.vocabulary import Role
+from gearshift.router import fleet, tokens
+from gearshift.scheduling.choose import Trust
 from tests.functional.router.conftest import StartHouse
 from tests.functional.router.fakes import MODEL, FakePod, until
 
@@ -129,6 +131,33 @@ async def test_a_pod_with_a_live_stream_comes_before_one_without(
     async with client.post(f"{at.url}/v1/completions", json=GOOD) as answer:
         assert answer.status == 200
     assert (len(silent.sent), len(live.sent)) == (0, 1)
+
+
+async def test_a_request_is_not_split_with_a_pod_that_is_unheard_for_long(
+    house: StartHouse, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sidecar may have changed its role or layout, and waits for this router's word no more."""
+    monkeypatch.setattr(fleet, "HEARD_SECONDS", 0.05)
+    prefill, decode = FakePod("p", role=Role.PREFILL), FakePod("d", role=Role.DECODE)
+    at = await house(prefill, decode)
+    await decode.stop_sidecar()
+    await until(lambda: at.router.fleet.serving(MODEL) == [at.router.fleet.pods["uid-p"]])
+    async with client.post(f"{at.url}/v1/completions", json=GOOD) as answer:
+        assert answer.status == 200
+    assert (prefill.sent, decode.sent) == ([GOOD], [])
+
+
+async def test_pods_that_are_all_unheard_for_long_go_on_serving(
+    house: StartHouse, client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "HEARD_SECONDS", 0.05)
+    pods = [FakePod("a"), FakePod("b")]
+    at = await house(*pods)
+    for pod in pods:
+        await pod.stop_sidecar()
+    await until(lambda: all(pod.trust is Trust.UNHEARD for pod in at.router.fleet.pods.values()))
+    async with client.post(f"{at.url}/v1/completions", json=GOOD) as answer:
+        assert answer.status == 200
 
 
 async def test_the_state_of_another_pod_at_the_same_address_is_not_believed(house: StartHouse) -> None:

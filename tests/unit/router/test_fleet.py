@@ -84,17 +84,35 @@ def test_only_a_new_sequence_is_to_be_acknowledged(fleet: Fleet, pod: Pod) -> No
     assert fleet.apply(pod, state(1))  # a sidecar that has started to count anew
 
 
-def test_a_lost_stream_lowers_trust_and_ends_after_a_while(fleet: Fleet, pod: Pod, clock: Clock) -> None:
+def test_a_lost_stream_lowers_trust_more_and_more(fleet: Fleet, pod: Pod, clock: Clock) -> None:
     fleet.apply(pod, state())
     fleet.lose(pod)
-    assert (pod.admitting, pod.trust) == (True, Trust.STALE)
-    fleet.set_endpoints([endpoint(ready=False)])
-    assert (pod.admitting, pod.trust) == (True, Trust.SUSPECT)
-    clock.now += module.STALE_LIMIT_SECONDS + 1
+    assert trust(pod) is Trust.STALE
+    clock.now += module.HEARD_SECONDS + 1
     fleet.refresh()
-    assert fleet.serving("m") == []
+    assert trust(pod) is Trust.UNHEARD
+    fleet.set_endpoints([endpoint(ready=False)])
+    assert trust(pod) is Trust.SUSPECT
     fleet.apply(pod, state())
-    assert (fleet.serving("m"), pod.trust) == ([pod], Trust.FRESH)
+    assert trust(pod) is Trust.FRESH
+
+
+def test_a_pod_that_is_unheard_for_long_serves_only_where_no_other_does(fleet: Fleet, pod: Pod, clock: Clock) -> None:
+    fleet.set_endpoints([endpoint(), endpoint("b")])
+    other = fleet.pods["uid-b"]
+    for each in (pod, other):
+        fleet.apply(each, state())
+        fleet.lose(each)
+    assert fleet.serving("m") == [pod, other]
+    clock.now += 3600
+    fleet.refresh()
+    assert fleet.serving("m") == [pod, other]
+    fleet.apply(other, state())
+    fleet.refresh()
+    assert fleet.serving("m") == [other]
+    assert fleet.serving("m", without=[other]) == [pod]
+    fleet.apply(other, state(2, admitting=False))
+    assert fleet.serving("m") == [pod]
 
 
 def test_a_failed_connection_is_forgotten_in_time(fleet: Fleet, pod: Pod, clock: Clock) -> None:
