@@ -17,6 +17,7 @@ from gearshift.operator.prom import Prometheus, Signals
 from gearshift.operator.records import PodRecord
 from gearshift.operator.sidecars import Sidecars
 from gearshift.operator.views import in_flight, node_lost, pod_view, start_refused
+from gearshift.operator.yardstick import yardstick
 from gearshift.policy.history import merged
 from gearshift.policy.snapshot import InFlight, Metrics, PodView, Snapshot
 
@@ -33,6 +34,7 @@ class Gathered:
     addresses: Mapping[str, str]  # pod -> IP
     fencing_seen: int  # highest fencing token that a sidecar knows
     refusals: Mapping[str, str] = field(default_factory=dict)  # pod -> why its engine refused to start
+    yardstick: str = ""  # where the rates of the snapshot come from, or what is not known
 
 
 class Gatherer:
@@ -59,6 +61,7 @@ class Gatherer:
         readings = await self._signals.read(meta.namespace, views, service.spec.policy.window.seconds, at)
         mapped = {record.name: _could_finish(record, lost=lost[record.uid]) for record in records}
         running, history = merged(previous, answers.values(), mapped, at)
+        measure = yardstick(service.spec, self._gpus(records))
         snapshot = Snapshot(
             at=at,
             namespace=meta.namespace,
@@ -72,11 +75,16 @@ class Gatherer:
             in_flight=_flights(answers, running),
             approved=meta.annotations.get(names.ANNOTATION_APPROVE),
             hold=meta.annotations.get(names.ANNOTATION_HOLD, "false") != "false",
+            rates=measure.rates,
         )
         seen = max((state.fencing_token for state in answers.values()), default=0)
         addresses = {record.name: record.address for record in records if record.address}
         refusals = {state.pod: state.message for state in answers.values() if start_refused(state)}
-        return Gathered(snapshot, running, tuple(history), addresses, seen, refusals)
+        return Gathered(snapshot, running, tuple(history), addresses, seen, refusals, measure.source)
+
+    def _gpus(self, records: list[PodRecord]) -> set[str]:
+        """GPU products of the nodes that pods are on."""
+        return {node.gpu for record in records if (node := self._index.nodes.get(record.node)) is not None}
 
     def _lost(self, records: list[PodRecord], at: float) -> dict[str, bool]:
         """By uid, whether the node of a pod is lost."""

@@ -41,7 +41,7 @@ class Metrics:
         self.leader = Gauge("gearshift_operator_leader", "1 while this process leads.", registry=self.registry)
         self.desired = Gauge(
             "gearshift_operator_pods_desired",
-            "Pods that the spec asks for.",
+            "Pods that the service is to have: by its spec, or by the policy where that scales it.",
             ["namespace", "service"],
             registry=self.registry,
         )

@@ -216,7 +216,8 @@ class Reconciler:
             kind = type(plan.actions[0]).__name__ if plan.actions else "Hold"
             metrics.decisions.labels(snapshot.namespace, snapshot.name, kind, decided[2]).inc()
             _log.info("%s/%s: %s (%s) %s", snapshot.namespace, snapshot.name, decided[1], decided[2], plan.message)
-        metrics.desired.labels(snapshot.namespace, snapshot.name).set(total_target(snapshot.spec))
+        desired = total_target(snapshot.spec) if plan.pods is None else plan.pods
+        metrics.desired.labels(snapshot.namespace, snapshot.name).set(desired)
         for role in shown.roles:
             metrics.ready.labels(snapshot.namespace, snapshot.name, role.name.value).set(role.ready)
 

@@ -46,6 +46,7 @@ class NodeRecord:
     ready: bool
     since: float  # when readiness last changed
     out_of_service: bool  # a human said that it is gone
+    gpu: str = ""  # product, as NVIDIA's feature discovery labels it
 
 
 def pod_record(body: Json) -> PodRecord | None:
@@ -87,7 +88,8 @@ def node_record(body: Json) -> NodeRecord:
     ready, since = _condition(body.get("status") or {}, "Ready")
     taints = (body.get("spec") or {}).get("taints") or []
     out = any(taint.get("key") == "node.kubernetes.io/out-of-service" for taint in taints)
-    return NodeRecord(body["metadata"]["name"], ready, since, out)
+    gpu = (body["metadata"].get("labels") or {}).get("nvidia.com/gpu.product") or ""
+    return NodeRecord(body["metadata"]["name"], ready, since, out, gpu)
 
 
 def version_of(body: Json) -> int:
