@@ -1,25 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many requests a router holds, and how long one waits for a pod that admits."""
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from gearshift.api.routerconfig import RouterConfig
 from gearshift.router.errors import RATE_LIMIT, UNAVAILABLE, ApiError
-from gearshift.router.fleet import Fleet, Pod
-from gearshift.scheduling.choose import Route
 
 
 class Admission:
     """Counts of the requests held, against their limits."""
 
-    def __init__(self, config: RouterConfig, fleet: Fleet) -> None:
+    def __init__(self, config: RouterConfig) -> None:
         self.in_flight = 0
         self.queued = 0
+        self.patience_seconds = config.queue_timeout.seconds  # so long may one request wait
         self._config = config
-        self._fleet = fleet
         self._retry_after_seconds = config.retry_after.seconds
-        self._queue_timeout_seconds = config.queue_timeout.seconds
 
     def enter(self) -> None:
         """Take a place; give it back with `leave`.
@@ -35,23 +32,18 @@ class Admission:
         """Give a place back."""
         self.in_flight -= 1
 
-    async def wait_for(self, model: str, choose: Callable[[], Route[Pod] | None]) -> Route[Pod]:
-        """First route that ``choose`` finds, asked again at every change of the fleet.
+    @contextmanager
+    def queue(self, *, again: bool) -> Iterator[None]:
+        """A place among the requests that wait for a pod; one that had a place gets it ``again``.
 
         Raises:
-            ApiError: 429, too many wait already; 503, nothing within the queue timeout.
+            ApiError: 429, too many wait already.
         """
-        if self.queued >= self._config.max_queue:
+        if self.queued >= self._config.max_queue and not again:
             raise self._full(f"{self.queued} requests wait for a pod", "queue_full")
         self.queued += 1
         try:
-            async with asyncio.timeout(self._queue_timeout_seconds):
-                while True:
-                    await self._fleet.change.wait()
-                    if (found := choose()) is not None:
-                        return found
-        except TimeoutError:
-            raise self.unavailable(self._fleet.why_none(model)) from None
+            yield
         finally:
             self.queued -= 1
 

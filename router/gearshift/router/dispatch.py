@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a completion request to the pod, or the pair of pods, that serves it: choose, wait if none admits, try, try
-elsewhere.
+elsewhere, and wait again where there is nothing else: an engine that died is back in a while.
 """
 
 import asyncio
 import logging
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -14,6 +15,7 @@ from aiohttp import ClientSession, web
 
 from gearshift.api.routerconfig import RouterConfig
 from gearshift.router.admission import Admission
+from gearshift.router.attempts import Attempts
 from gearshift.router.body import read_body
 from gearshift.router.errors import UPSTREAM, ApiError
 from gearshift.router.fleet import Fleet, Pod
@@ -26,8 +28,6 @@ from gearshift.scheduling.choose import Path, Route, Split, Whole, choose_route
 
 log = logging.getLogger(__name__)
 
-ATTEMPTS: Final = 3
-AGAIN_SECONDS: Final = 0.05  # pause before a pod that failed is tried again because there's no other
 JSON_HEADERS: Final = {"content-type": "application/json"}
 
 
@@ -97,34 +97,54 @@ class Dispatcher:
             self._admission.leave()
 
     async def _serve(self, exchange: Exchange) -> web.StreamResponse:
-        failed: list[AttemptError] = []
-        while len(failed) < ATTEMPTS:
-            route = self._choose(exchange, failed) or await self._wait(exchange, failed)
+        attempts = Attempts()
+        while not attempts.exhausted:
+            route = self._choose(exchange, attempts.pods) or await self._wait(exchange, attempts)
             try:
                 if isinstance(route, Split):
                     return await self._split(exchange, route)
                 return await self._whole(exchange, route)
             except AttemptError as error:
-                self._note(error)
-                failed.append(error)
-        named = dict.fromkeys(f"pod {error.pod.endpoint.name}: {error.reason.value}" for error in failed)
-        raise self._admission.unavailable("; ".join(named))
+                self._note(error, news=attempts.failed(error))
+        raise self._admission.unavailable(attempts.told)
 
-    def _note(self, error: AttemptError) -> None:
-        log.warning("an attempt failed before the first byte: %s", error)
+    def _note(self, error: AttemptError, *, news: bool) -> None:
+        log.log(logging.WARNING if news else logging.DEBUG, "an attempt failed before the first byte: %s", error)
         self._metrics.retries.labels(error.reason.value).inc()
         if error.reason is Reason.CONNECT:
             self._fleet.suspect(error.pod)
 
-    async def _wait(self, exchange: Exchange, failed: list[AttemptError]) -> Route[Pod]:
-        """A route when there's none now: a failed pod once more, else the first pod that admits again."""
-        if failed:
-            await asyncio.sleep(AGAIN_SECONDS * len(failed))
-        again = self._choose(exchange, [])
-        return again or await self._admission.wait_for(exchange.parsed.model, lambda: self._choose(exchange, []))
+    async def _wait(self, exchange: Exchange, attempts: Attempts) -> Route[Pod]:
+        """A route when there's none now: a pod that has not failed, or after a pause the first that admits.
 
-    def _choose(self, exchange: Exchange, failed: list[AttemptError]) -> Route[Pod] | None:
-        pods = self._fleet.serving(exchange.parsed.model, [error.pod for error in failed])
+        Raises:
+            ApiError: 429, too many wait already; 503, none within the queue timeout.
+        """
+        with self._admission.queue(again=attempts.waited):
+            try:
+                async with asyncio.timeout_at(attempts.wait_until(self._admission.patience_seconds)):
+                    if attempts.pods and (route := await self._while_pausing(exchange, attempts)):
+                        return route
+                    return await self._offered(exchange, ())
+            except TimeoutError:
+                why = attempts.told or self._fleet.why_none(exchange.parsed.model)
+                raise self._admission.unavailable(why) from None
+
+    async def _while_pausing(self, exchange: Exchange, attempts: Attempts) -> Route[Pod] | None:
+        try:
+            async with asyncio.timeout(attempts.pause_seconds * self._rng.uniform(0.5, 1.0)):
+                return await self._offered(exchange, attempts.pods)
+        except TimeoutError:
+            return None
+
+    async def _offered(self, exchange: Exchange, avoid: Collection[Pod]) -> Route[Pod]:
+        """First route that the fleet offers, asked again at every change of it."""
+        while (route := self._choose(exchange, avoid)) is None:
+            await self._fleet.change.wait()
+        return route
+
+    def _choose(self, exchange: Exchange, avoid: Collection[Pod]) -> Route[Pod] | None:
+        pods = self._fleet.serving(exchange.parsed.model, avoid)
         return choose_route(pods, self._rng, lambda: splittable(exchange.parsed.document))
 
     async def _whole(self, exchange: Exchange, route: Whole[Pod]) -> web.StreamResponse:

@@ -44,7 +44,7 @@ class Router:
     async def start(self, host: str | None, port: int, metrics_port: int) -> None:
         """Listen on both ports and follow the pods. A port of 0 takes a free one."""
         self.fleet = Fleet(self.config.model)
-        admission = Admission(self.config, self.fleet)
+        admission = Admission(self.config)
         self.metrics = Metrics(self.fleet, lambda: admission.in_flight, lambda: admission.queued)
         self._engines = engine_session(self.config.connect_timeout.seconds)
         self._control = ClientSession(connector=TCPConnector(limit=0), cookie_jar=DummyCookieJar())

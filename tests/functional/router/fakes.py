@@ -76,15 +76,19 @@ class FakePod:
 
     async def start(self) -> None:
         """Listen with both servers."""
-        completions = [web.post(path, self._complete) for path in ("/v1/completions", "/v1/chat/completions")]
-        self.engine_runner, port = await serve(completions)
-        self.state.engine_port = port
+        await self.start_engine(0)
+        self.state.engine_port = int(self.engine_runner.addresses[0][1])
         self.sidecar_runner, self.control_port = await serve(self._control())
 
     async def stop(self) -> None:
         """Stop both."""
         await self.stop_sidecar()
         await self.engine_runner.cleanup()
+
+    async def start_engine(self, port: int) -> None:
+        """The engine listens."""
+        completions = [web.post(path, self._complete) for path in ("/v1/completions", "/v1/chat/completions")]
+        self.engine_runner, _ = await serve(completions, port)
 
     async def stop_sidecar(self) -> None:
         """The sidecar is gone; the engine goes on."""

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from gearshift.api.vocabulary import PodPhase
 from tests.functional.router.conftest import StartHouse
 from tests.functional.router.fakes import MODEL, FakePod, until
 
@@ -162,7 +163,7 @@ async def test_an_engine_that_refuses_connections_is_avoided_for_a_moment(
 
 
 async def test_every_pod_failing_is_a_503_that_names_them(house: StartHouse, client: aiohttp.ClientSession) -> None:
-    at = await house(FakePod("a", busy))
+    at = await house(FakePod("a", busy), queueTimeout="200ms")
     async with client.post(f"{at.url}/v1/completions", json=ask()) as answer:
         assert answer.status == 503
         assert answer.headers["Retry-After"] == "1"
@@ -170,6 +171,48 @@ async def test_every_pod_failing_is_a_503_that_names_them(house: StartHouse, cli
     assert error["code"] == "no_pod_available"
     assert "apps/chat" in error["message"]
     assert "pod a: status_503" in error["message"]
+
+
+@pytest.mark.parametrize("told", [False, True], ids=["before the sidecar notices", "as the sidecar says"])
+async def test_a_request_waits_for_the_only_engine_to_come_back(
+    house: StartHouse, client: aiohttp.ClientSession, *, told: bool
+) -> None:
+    pod = FakePod("a")
+    at = await house(pod)
+    await pod.engine_runner.cleanup()
+    request = asyncio.create_task(client.post(f"{at.url}/v1/completions", json=ask()))
+    await until(lambda: at.router.metrics.retries.labels("connect")._value.get() >= 4)
+    if told:
+        pod.say(admitting=False, phase=PodPhase.STARTING)
+        await until(lambda: pod.acknowledged(0))
+    assert not request.done()
+    await pod.start_engine(pod.state.engine_port)
+    if told:
+        pod.say(admitting=True, phase=PodPhase.SERVING)
+    async with await request as answer:
+        assert answer.status == 200
+
+
+async def test_requests_that_find_no_place_to_wait_for_a_dead_engine_get_429(
+    house: StartHouse, client: aiohttp.ClientSession
+) -> None:
+    pod = FakePod("a")
+    at = await house(pod, maxQueue=0)
+    await pod.engine_runner.cleanup()
+    async with client.post(f"{at.url}/v1/completions", json=ask()) as answer:
+        assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
+        assert (await answer.json())["error"]["code"] == "queue_full"
+
+
+async def test_a_request_that_ends_one_engine_after_the_other_is_given_up(
+    house: StartHouse, client: aiohttp.ClientSession
+) -> None:
+    pods = [FakePod(name, Broken()) for name in ("a", "b", "c", "d")]
+    at = await house(*pods)
+    async with client.post(f"{at.url}/v1/completions", json=ask()) as answer:
+        assert answer.status == 503
+        assert (await answer.json())["error"]["message"].count(": reset") == 3
+    assert sum(len(pod.sent) for pod in pods) == 3
 
 
 async def test_an_answer_of_known_length_is_repaired_even_in_its_middle(
