@@ -43,8 +43,9 @@ class Exchange:
 
 
 class Hold:
-    """A place of a request on a pod, from the choice on. That on a prefill pod ends with the first byte of the decode
-    pod.
+    """A place of a request on a pod, from the choice on. That on a prefill pod ends with the first byte of a streamed
+    answer of the decode pod: by then it has the KV cache. An answer that is not streamed shows nothing of that before
+    its end, so there the place ends with the prefill step, and the KV cache is for the prefill pod's sidecar to guard.
     """
 
     __slots__ = ("_held", "_pod")
@@ -164,6 +165,8 @@ class Dispatcher:
             transfer = await self._prefill(exchange, route.prefill)
             if isinstance(transfer, web.Response):
                 return transfer
+            if not exchange.parsed.stream:
+                prefill.release()
             document = exchange.parsed.document
             body = decode_body(document, transfer) if transfer else exchange.parsed.raw
             return await self._answer(exchange, route.decode, body, prefill)

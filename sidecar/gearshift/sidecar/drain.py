@@ -66,8 +66,9 @@ async def _obstacles(pod: Pod, record: Record) -> list[str]:
 async def _until_pulled(pod: Pod, record: Record) -> None:
     """Wait until other engines have pulled the KV of finished prefills, which ends with the processes of this pod.
 
-    Routers count a prefill until its decode has begun, so what is left when they owe nothing is rarely wanted any more:
-    KV of probes and of clients that have gone. It is not waited for longer than a pull takes.
+    Routers count a prefill until a streamed decode has begun. What is left when they owe nothing is about to be pulled
+    for an answer that is not streamed, or is wanted no more: KV of probes and of clients that have gone. It is not
+    waited for longer than a pull takes; a decode that comes later computes the prompt again.
     """
     held: list[str] = []
     try:

@@ -87,7 +87,7 @@ async def test_both_steps_get_their_bodies(house: StartHouse, client: aiohttp.Cl
     assert b'gearshift_router_pd_requests_total{path="split"} 1.0' in at.router.metrics.page()
 
 
-async def test_a_prefill_pod_owes_the_request_until_the_decode_has_begun(
+async def test_a_prefill_pod_owes_the_request_until_the_decode_streams(
     house: StartHouse, client: aiohttp.ClientSession
 ) -> None:
     engine = Held()
@@ -104,6 +104,24 @@ async def test_a_prefill_pod_owes_the_request_until_the_decode_has_begun(
     engine.finish.set()
     assert await request == 200
     await until(lambda: d.acknowledged(0))
+
+
+async def test_a_prefill_pod_is_free_during_a_decode_that_shows_nothing_before_its_end(
+    house: StartHouse, client: aiohttp.ClientSession
+) -> None:
+    engine = Held()
+    p, d = prefill(), decode(engine=engine)
+    at = await house(p, d)
+    request = asyncio.create_task(chat(client, at.url, ask()))
+    await engine.started.wait()
+    pods = at.router.fleet.pods
+    assert (pods["uid-p"].in_flight, pods["uid-d"].in_flight) == (0, 1)
+    p.say(admitting=False)
+    await until(lambda: p.acknowledged(0))
+    engine.begin.set()
+    engine.finish.set()
+    assert await request == 200
+    assert (pods["uid-p"].in_flight, pods["uid-d"].in_flight) == (0, 0)
 
 
 async def test_nothing_kept_means_that_the_decode_pod_computes_the_prompt(
