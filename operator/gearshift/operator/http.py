@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only module of the operator that uses httpx: short control calls to sidecars and Prometheus."""
+"""Short control calls to sidecars and Prometheus.
+
+A look at a service asks each of its pods, so that a large cluster means hundreds of calls a second, nearly each to
+another host: connections are kept for a moment only.
+"""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-import httpx
+import aiohttp
 
 _LIMIT_BYTES: Final = 4 * 1024 * 1024
+_KEPT_SECONDS: Final = 1.0
 
 
 class HttpError(Exception):
@@ -27,17 +33,18 @@ class Answer:
 class Http:
     """A pool of connections. Redirects are not followed and proxies of the environment not used."""
 
-    def __init__(self, client: httpx.AsyncClient, connections: int) -> None:
-        self._client = client
+    def __init__(self, session: aiohttp.ClientSession, timeout_seconds: float, connections: int) -> None:
+        self._session = session
+        self._timeout_seconds = timeout_seconds
         self._turns = asyncio.Semaphore(connections)  # a call waits for its turn before its time begins
 
     @classmethod
     @asynccontextmanager
     async def connect(cls, *, timeout_seconds: float = 2.0, connections: int = 64) -> AsyncIterator["Http"]:
         """Open a pool; it is closed on exit."""
-        limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
-        async with httpx.AsyncClient(timeout=timeout_seconds, limits=limits, trust_env=False) as client:
-            yield cls(client, connections)
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_SECONDS)
+        async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
+            yield cls(session, timeout_seconds, connections)
 
     async def call(
         self,
@@ -55,17 +62,32 @@ class Http:
             HttpError: no answer in time, or one that is not JSON.
         """
         headers = {"authorization": f"Bearer {bearer}"} if bearer else {}
-        timeout = httpx.USE_CLIENT_DEFAULT if timeout_seconds is None else httpx.Timeout(timeout_seconds)
+        timeout = aiohttp.ClientTimeout(total=self._timeout_seconds if timeout_seconds is None else timeout_seconds)
         try:
-            async with self._turns:
-                response = await self._client.request(
-                    method, url, json=body, data=form, headers=headers, timeout=timeout
-                )
-        except (httpx.HTTPError, httpx.InvalidURL) as problem:
+            async with (
+                self._turns,
+                self._session.request(
+                    method, url, json=body, data=form, headers=headers, timeout=timeout, allow_redirects=False
+                ) as response,
+            ):
+                content = await _content(response)
+        except (aiohttp.ClientError, TimeoutError, OSError) as problem:
             raise HttpError(f"{method} {url}: {type(problem).__name__} {problem}".rstrip()) from problem
-        if len(response.content) > _LIMIT_BYTES:
-            raise HttpError(f"{method} {url}: answer of {len(response.content)} bytes is over {_LIMIT_BYTES}")
         try:
-            return Answer(response.status_code, response.json() if response.content else None)
+            return Answer(response.status, json.loads(content) if content else None)
         except ValueError as problem:
-            raise HttpError(f"{method} {url}: status {response.status_code}, body is not JSON") from problem
+            raise HttpError(f"{method} {url}: status {response.status}, body is not JSON") from problem
+
+
+async def _content(response: aiohttp.ClientResponse) -> bytes:
+    """The whole body.
+
+    Raises:
+        HttpError: it is too large.
+    """
+    content = bytearray()
+    async for part in response.content.iter_any():
+        content += part
+        if len(content) > _LIMIT_BYTES:
+            raise HttpError(f"{response.method} {response.url}: answer is over {_LIMIT_BYTES} bytes")
+    return bytes(content)

@@ -8,7 +8,7 @@ newest uid.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 from gearshift.api import names
@@ -25,6 +25,7 @@ class Index:
     def __init__(self, wake: Callable[[str], None]) -> None:
         self._wake = wake
         self.services: dict[str, Json] = {}  # by uid
+        self._uids: dict[Key, str] = {}  # of services, by namespace and name
         self.pods: dict[str, dict[str, PodRecord]] = defaultdict(dict)  # by uid of the service, then name
         self.nodes: dict[str, NodeRecord] = {}
         self.children: dict[str, dict[Key, Json]] = defaultdict(dict)  # by uid of the service, then kind and name
@@ -37,21 +38,27 @@ class Index:
         if uid in self._gone:
             return
         if known is None or version_of(known) < version_of(body):
-            if known is None:
-                self._succeed(body)
+            if known is None and not self._succeed(body):
+                return
             self.services[uid] = _slim(body)
-            self._wake(uid)
+            self._uids[_name(body)] = uid
+            if known is None or _wishes(known) != _wishes(body):
+                self._wake(uid)
 
     def drop_service(self, body: Json) -> None:
         """An InferenceService that is gone."""
         uid = body["metadata"]["uid"]
         self._bury(uid)
         if self.services.pop(uid, None) is not None:
+            if self._uids.get(_name(body)) == uid:
+                del self._uids[_name(body)]
             self._wake(uid)
         self.forget(uid)
 
     def put_pod(self, body: Json) -> None:
         """A pod as it is now; pods of others are not kept."""
+        if self._has_pod(body):
+            return
         record = pod_record(body)
         if record is None or record.uid in self._gone:
             return
@@ -60,6 +67,11 @@ class Index:
         if known is None or known.version < record.version:
             pods[record.name] = record
             self._wake(record.service_uid)
+
+    def _has_pod(self, body: Json) -> bool:
+        """This very version is known: listings bring most objects again, and a projection costs."""
+        known = self.pods.get(_service_uid(body) or "", {}).get(body["metadata"]["name"])
+        return known is not None and (known.uid, known.version) == (body["metadata"]["uid"], version_of(body))
 
     def drop_pod(self, service_uid: str, name: str, uid: str) -> None:
         """A pod that is gone."""
@@ -142,11 +154,17 @@ class Index:
                 if body["metadata"]["uid"] in gone:
                     self.drop_child(body)
 
-    def _succeed(self, body: Json) -> None:
-        """A service of the same name and another uid is gone, even when no watch told of its deletion."""
-        for known in list(self.services.values()):
-            if _name(known) == _name(body) and version_of(known) < version_of(body):
-                self.drop_service(known)
+    def _succeed(self, body: Json) -> bool:
+        """Take the name over: a service of it and another uid is gone, even when no watch told of its deletion.
+
+        False when the name belongs to a newer service already.
+        """
+        known = self.services.get(self._uids.get(_name(body), ""))
+        if known is not None and version_of(known) > version_of(body):
+            return False
+        if known is not None:
+            self.drop_service(known)
+        return True
 
     def _sweep(self, uid: str) -> None:
         """Keep no empty shelf of a service that is gone."""
@@ -166,9 +184,10 @@ class Index:
                 self._wake(uid)
 
 
-def uids(bodies: Iterable[Json]) -> set[str]:
-    """The uids of objects."""
-    return {body["metadata"]["uid"] for body in bodies}
+def _wishes(body: Json) -> tuple[Any, ...]:
+    """What others may want of a service. Its status is the operator's own word and no news to it."""
+    meta = body["metadata"]
+    return meta.get("generation"), meta.get("annotations"), meta.get("labels"), meta.get("deletionTimestamp")
 
 
 def _name(body: Json) -> Key:

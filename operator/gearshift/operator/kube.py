@@ -23,7 +23,7 @@ from gearshift.operator.resources import EVENTS, PODS, SELF_REVIEWS, SERVICES_OF
 
 Json = dict[str, Any]
 _TIMEOUT_SECONDS: Final = 10.0
-_LIST_SECONDS: Final = 60.0  # thousands of pods are tens of megabytes
+_PAGE: Final = 200  # objects; a pod is some 10 kB of JSON, and several times of that in memory
 _APPLY: Final = "application/apply-patch+yaml"  # JSON is YAML
 
 
@@ -96,11 +96,21 @@ class Kube:
         """
         return await self._call("get", resource, resource.path(namespace, name))
 
-    async def list(self, resource: Resource, namespace: str | None, labels: str | None = None) -> list[Json]:
-        """All objects of a namespace, or of the cluster when it is None."""
+    async def list(self, resource: Resource, namespace: str | None, labels: str | None = None) -> AsyncIterator[Json]:
+        """All objects of a namespace, or of the cluster when it is None, page by page.
+
+        Raises:
+            errors.KubeError: a page can't be had; what came before it is as it was when the first page was asked for.
+        """
         path = resource.path(namespace)
-        answer = await self._call("get", resource, path, label_selector=labels, _request_timeout=_LIST_SECONDS)
-        return [{"apiVersion": resource.api_version, "kind": resource.kind, **item} for item in answer["items"]]
+        options: Json = {"label_selector": labels, "limit": _PAGE}
+        while True:
+            answer = await self._call("get", resource, path, **options)
+            for item in answer["items"]:
+                yield {"apiVersion": resource.api_version, "kind": resource.kind, **item}
+            options["_continue"] = answer["metadata"].get("continue")
+            if not options["_continue"]:
+                return
 
     async def create(self, resource: Resource, manifest: Json, *, dry_run: bool = False) -> Json:
         """Create an object, or only ask whether it could be.

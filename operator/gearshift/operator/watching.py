@@ -19,6 +19,20 @@ from gearshift.operator.resources import CHILD_KINDS, NODES, PODS, SERVICES_OF_I
 _OURS: Final = f"{names.LABEL_MANAGED_BY}={names.FIELD_MANAGER}"
 
 
+class _NoEssence(kopf.DiffBaseStorage):
+    """Spares the copy of every object that kopf compares with the next version; nobody here asks what differs."""
+
+    def build(self, *, body: Any, extra_fields: Any = None) -> Any:
+        del body, extra_fields
+        return {}
+
+    def fetch(self, *, body: Any) -> None:
+        del body
+
+    def store(self, *, body: Any, patch: Any, essence: Any) -> None:
+        del body, patch, essence
+
+
 class Backoffs:
     """Endless pauses for kopf's retries: short, with jitter, and never giving up, for outages of any length."""
 
@@ -37,15 +51,16 @@ def watch_settings() -> kopf.OperatorSettings:
     settings.scanning.disabled = True
     settings.persistence.finalizer = f"{names.GROUP}/unused"
     settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=names.GROUP)
-    settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=names.GROUP)
+    settings.persistence.diffbase_storage = _NoEssence()
     settings.watching.server_timeout = 600
     settings.watching.client_timeout = 660
     settings.watching.connect_timeout = 10
-    settings.watching.chunk_size = 500
+    settings.watching.chunk_size = 200  # a pod is some 10 kB of JSON, and several times of that in memory
     settings.networking.request_timeout = 30
     settings.networking.connect_timeout = 5
     settings.networking.error_backoffs = Backoffs()
     settings.queueing.error_delays = Backoffs()
+    settings.queueing.idle_timeout = 0.01  # until then a worker, one an object, holds the whole object
     for resource in (PODS, *CHILD_KINDS):
         settings.watching.label_selectors[resource.group, resource.version, resource.plural] = _OURS
     return settings

@@ -65,6 +65,26 @@ def test_a_service_made_again_under_its_name_takes_the_place_of_one_whose_deleti
     assert list(index.services) == ["new"]
 
 
+def test_a_service_whose_name_a_newer_one_has_does_not_come_back_by_a_late_word() -> None:
+    index = Index(ignore)
+    index.put_service(live_service("new", 20))
+    index.put_service(live_service("old", 15))
+    assert list(index.services) == ["new"]
+
+
+def test_a_status_wakes_nobody_and_a_new_wish_does() -> None:
+    woken: list[str] = []
+    index = Index(woken.append)
+    body = live_service("uid-1", 10)
+    index.put_service(body)
+    index.put_service({**live_service("uid-1", 11), "status": {"replicas": 2}})
+    assert (index.services["uid-1"]["status"], woken) == ({"replicas": 2}, ["uid-1"])
+    for version, wish in enumerate(({"generation": 2}, {"annotations": {"a": "b"}}, {"deletionTimestamp": "now"}), 12):
+        body = live_service("uid-1", version)
+        index.put_service({**body, "metadata": {**body["metadata"], **wish}})
+    assert woken == ["uid-1"] * 4
+
+
 def test_nothing_is_left_of_a_service_that_is_gone() -> None:
     index = Index(ignore)
     index.put_service(live_service("uid-1", 10))

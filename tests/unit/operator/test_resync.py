@@ -2,6 +2,7 @@
 """Full listings beside watches that run at the same time."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 from gearshift.operator.index import Index
@@ -21,7 +22,7 @@ class Listings:
 
     async def list(
         self, resource: Resource, _namespace: str | None, _labels: str | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> AsyncIterator[dict[str, Any]]:
         """Nothing of any kind was there; one object of each has come since."""
         match resource.kind:
             case "InferenceService":
@@ -32,7 +33,8 @@ class Listings:
                 self._index.put_child(live_budget())
             case "Node":
                 self._index.put_node({"metadata": {"name": "n1"}, "status": {}})
-        return []
+        for body in ():
+            yield body
 
 
 def live_budget(version: int = 10) -> dict[str, Any]:
