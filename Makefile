@@ -33,8 +33,8 @@ cluster-down: ## End the cluster and leave nothing of it
 check: static ## Format, lint, types, import rules, generated files and unit tests: under 3 minutes
 	@$(RUN) python -m pytest tests/unit tests/property
 
-test: prepare ## Everything: check, functional tests and the whole chain on a real cluster: about 45 minutes
-	@$(RUN) python -m pytest
+test: prepare ## Everything: check, functional tests and the whole chain on a real cluster: about 30 minutes
+	@$(RUN) python -m pytest -n 3 --dist loadgroup
 
 prepare: static
 	@$(SETUP) engine-env packages hyperkube kwok images

@@ -35,11 +35,18 @@ def test_a_component_that_fails_is_named_with_its_last_words(
     broken.write_text("#!/bin/sh\necho 'the disk is made of cheese' >&2\nexit 1\n")
     broken.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    addresses = network.free_addresses()  # those that the start will choose
+    chosen: list[Addresses] = []
+    choose = network.free_addresses
+
+    def remembered() -> Addresses:
+        chosen.append(choose())
+        return chosen[-1]
+
+    monkeypatch.setattr(network, "free_addresses", remembered)
     with pytest.raises(ClusterError, match=r"did not start: node-1.containerd does not run") as raised:
         lifecycle.up(SETTINGS, pause_archive)
     assert "the disk is made of cheese" in str(raised.value)
-    assert leaks.report(SETTINGS.name, addresses) == []
+    assert leaks.report(SETTINGS.name, *chosen) == []
 
 
 def test_a_missing_image_ends_the_start(tmp_path: Path, pause_archive: list[Path]) -> None:

@@ -16,6 +16,9 @@ from tools.setup.paths import ROOT
 from tools.tinymodel.make import make
 from tools.tinymodel.shape import Shape
 
+DEEP = 32
+"""Layers of the model: an engine that makes tokens faster than its API server tells them hides what it does now."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of this folder carry the mark."""
@@ -37,7 +40,7 @@ def environment() -> Iterator[Environment]:
         code, model = scratch / "code", scratch / "tiny"
         code.mkdir()
         stage_code(code, ROOT)
-        make(model, Shape(), seed=1)
+        make(model, Shape(layers=DEEP), seed=1)
         yield Environment(python, code, model, scratch)
     _clean_shared_memory(since)
 

@@ -15,9 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.vllm.watchdog import watchdog
+
 READY_SECONDS = 400.0
 POD_USER = 65532
 NIXL = {"kv_connector": "NixlConnector", "kv_role": "kv_both", "kv_buffer_device": "cpu"}
+GREEDY = {"model": "tiny", "temperature": 0, "ignore_eos": True, "return_token_ids": True}
 NIXL_ARGS = ["--kv-transfer-config", json.dumps(NIXL)]
 
 
@@ -39,7 +42,7 @@ class Environment:
     def argv(self, port: int, *extra: str) -> list[str]:
         """The server's command line."""
         fixed = ["--model", str(self.model), "--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port)]
-        quick = ["--max-model-len", "1024", "--dtype", "float32", "--enforce-eager"]
+        quick = ["--max-model-len", "4096", "--dtype", "float32", "--enforce-eager"]
         return [str(self.python), "-m", "vllm.entrypoints.openai.api_server", *fixed, *quick, *extra]
 
     def env(self, home: Path, *, cores: str, nixl_port: int) -> dict[str, str]:
@@ -94,9 +97,8 @@ class Client:
 
     def complete(self, prompt: list[int], tokens: int, **extra: Any) -> dict[str, Any]:
         """A greedy completion from and to token ids."""
-        fixed = {"model": "tiny", "temperature": 0, "ignore_eos": True, "return_token_ids": True}
         status, answer = self.call(
-            "POST", "/v1/completions", {"prompt": prompt, "max_tokens": tokens, **fixed, **extra}
+            "POST", "/v1/completions", {"prompt": prompt, "max_tokens": tokens, **GREEDY, **extra}
         )
         assert status == 200, answer
         assert isinstance(answer, dict)
@@ -163,6 +165,7 @@ def start(environment: Environment, name: str, cores: str, *extra: str) -> Engin
             start_new_session=True,
             **as_user,
         )
+    watchdog().watch(process.pid)
     return Engine(Client(port), process, log)
 
 
@@ -184,6 +187,7 @@ def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "condition not met in time"
+        time.sleep(0.01)
 
 
 def _decoded(body: bytes) -> Any:

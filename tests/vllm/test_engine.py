@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.vllm.engines import Client, Engine, prompt, until
+from tests.vllm.streams import ENDLESS, LONG, streams
 
 
 def test_a_fresh_engine_says_what_it_is(engine: Engine) -> None:
@@ -29,18 +30,17 @@ def test_the_tiny_model_says_something_varied(engine: Engine) -> None:
 
 def test_pausing_in_the_middle_of_an_answer_changes_no_token(engine: Engine) -> None:
     client = engine.client
-    reference = client.tokens(prompt(3), 800)
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(client.tokens, prompt(3), 800)
-        until(lambda: client.state()["running"] == 1)
+    reference = client.tokens(prompt(3), LONG)
+    with streams(client, [prompt(3)], LONG) as (stream,):
+        stream.begun()
         assert client.order("POST", "pause", {})["paused"] is True
         made = client.metric("vllm:generation_tokens_total")
         for _ in range(50):
             assert client.state()["running"] == 1
         assert client.metric("vllm:generation_tokens_total") == made
-        assert not answer.done()
+        assert not stream.done()
         assert client.order("POST", "resume")["paused"] is False
-        assert answer.result() == reference
+        assert stream.tokens() == reference
 
 
 def test_what_arrives_while_paused_is_answered_afterwards(engine: Engine) -> None:
@@ -55,42 +55,32 @@ def test_what_arrives_while_paused_is_answered_afterwards(engine: Engine) -> Non
 
 def test_the_token_budget_of_a_role_bounds_the_steps(engine: Engine) -> None:
     client = engine.client
-
-    def fillings_during_prefill(seed: int) -> set[float]:
-        """Distinct shares of the KV cache in use: each step allocates what it schedules."""
-        with ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(client.tokens, prompt(seed, 900), 1)
-            seen = set()
-            while not answer.done():
-                seen.add(client.state()["kvUsage"])
-            answer.result()
-            return seen - {0.0}
-
-    assert len(fillings_during_prefill(5)) <= 1
     state = client.order("POST", "role", {"role": "Prefill", "epoch": 3, "knobs": {"maxNumBatchedTokens": 1}})
     assert (state["role"], state["epoch"], state["knobs"]["maxNumBatchedTokens"]) == ("Prefill", 3, 1)
-    assert len(fillings_during_prefill(6)) >= 2
+    with streams(client, [prompt(6, 4000)], 1) as (stream,):
+        until(lambda: client.state()["kvUsage"] > 0)
+        first = client.state()["kvUsage"]
+        until(lambda: client.state()["kvUsage"] > first)  # each step allocates what it schedules, here a token
+        assert not stream.done()
 
 
 def test_the_batch_limit_of_a_role_holds_requests_back(engine: Engine) -> None:
     client = engine.client
     client.order("POST", "role", {"role": "Decode", "epoch": 4, "knobs": {"maxNumSeqs": 1}})
-    with ThreadPoolExecutor(3) as pool:
-        answers = [pool.submit(client.tokens, prompt(seed, 40), 800) for seed in (7, 8, 9)]
+    with streams(client, [prompt(seed, 40) for seed in (7, 8, 9)], ENDLESS):
         until(lambda: _load(client) == (1, 2))
         client.order("POST", "role", {"role": "Unified", "epoch": 5})
-        until(lambda: _load(client)[0] > 1 or all(answer.done() for answer in answers))
-        assert [len(answer.result()) for answer in answers] == [800, 800, 800]
+        until(lambda: _load(client) == (3, 0))
+    until(lambda: _load(client) == (0, 0))
 
 
 def test_lowering_the_batch_limit_below_what_runs_harms_nothing(engine: Engine) -> None:
     client = engine.client
-    with ThreadPoolExecutor(3) as pool:
-        answers = [pool.submit(client.tokens, prompt(seed, 40), 800) for seed in (10, 11, 12)]
+    with streams(client, [prompt(seed, 40) for seed in (10, 11, 12)], LONG) as running:
         until(lambda: _load(client)[0] == 3)
         state = client.order("POST", "role", {"role": "Decode", "epoch": 6, "knobs": {"maxNumSeqs": 1}})
         assert state["knobs"]["maxNumSeqs"] == 1
-        assert [len(answer.result()) for answer in answers] == [800, 800, 800]
+        assert [len(stream.tokens()) for stream in running] == [LONG] * 3
 
 
 @pytest.mark.parametrize(

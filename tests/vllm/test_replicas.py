@@ -8,7 +8,6 @@ import socket
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from gearshift.engine.host.leftovers import PATTERNS, SHARED_MEMORY
 from gearshift.engine.host.procfs import below, processes
 from tests.functional.engine.host_harness import HostProcess, alive
 from tests.vllm.engines import Client, Environment, free_port, prompt, until
+from tests.vllm.streams import ENDLESS, LONG, streams
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -98,27 +98,26 @@ def test_a_role_reaches_both_replicas(hosted: Hosted) -> None:
     state = hosted.client.order("POST", "role", {"role": "Decode", "epoch": 2, "knobs": {"maxNumSeqs": 1}})
     assert (state["role"], state["epoch"], state["ranks"]) == ("Decode", 2, 2)
     assert "coresDisagreeOn" not in state["details"]
-    with ThreadPoolExecutor(4) as pool:
-        answers = [pool.submit(hosted.client.tokens, prompt(seed, 40), 600) for seed in range(60, 64)]
+    with streams(hosted.client, [prompt(seed, 40) for seed in range(60, 64)], ENDLESS):
         until(lambda: _load(hosted.client) == (2, 2))  # one request in each replica, the others wait
-        assert [len(answer.result()) for answer in answers] == [600] * 4
+    until(lambda: _load(hosted.client) == (0, 0))
     assert hosted.client.order("POST", "role", {"role": "Unified", "epoch": 3})["knobs"]["maxNumSeqs"] > 1
 
 
 def test_a_pause_stops_both_replicas_and_changes_no_token(hosted: Hosted) -> None:
     client = hosted.client
     seeds = range(70, 74)
-    reference = [client.tokens(prompt(seed), 600) for seed in seeds]
-    with ThreadPoolExecutor(4) as pool:
-        answers = [pool.submit(client.tokens, prompt(seed), 600) for seed in seeds]
-        until(lambda: _load(client)[0] == 4)
+    reference = [client.tokens(prompt(seed), LONG) for seed in seeds]
+    with streams(client, [prompt(seed) for seed in seeds], LONG) as running:
+        for stream in running:
+            stream.begun()
         assert client.order("POST", "pause", {})["paused"] is True
         made = client.metric("vllm:generation_tokens_total")
         for _ in range(50):
             assert client.state()["running"] == 4
         assert client.metric("vllm:generation_tokens_total") == made
         client.order("POST", "resume")
-        assert [answer.result() for answer in answers] == reference
+        assert [stream.tokens() for stream in running] == reference
 
 
 def test_another_layout_is_refused(hosted: Hosted) -> None:

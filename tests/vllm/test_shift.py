@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.vllm.engines import READY_SECONDS, Client, Environment, prompt, start
+from tests.vllm.engines import GREEDY, READY_SECONDS, Client, Environment, prompt, start
 from tools.tinymodel.make import make
 from tools.tinymodel.shape import Shape
 
@@ -99,8 +99,7 @@ def answer_batch(client: Client, salt: str) -> Batch:
     prompts = [prompt(seed, length) for seed, length in enumerate(LENGTHS)]
     before = client.metric("vllm:num_preemptions_total")
     body = {"prompt": prompts, "max_tokens": ANSWER_TOKENS, "prompt_logprobs": 0, "cache_salt": salt}
-    fixed = {"model": "tiny", "temperature": 0, "ignore_eos": True, "return_token_ids": True}
-    status, answer = client.call("POST", "/v1/completions", body | fixed)
+    status, answer = client.call("POST", "/v1/completions", body | GREEDY)
     assert status == 200, answer
     choices = sorted(answer["choices"], key=lambda choice: choice["index"])
     return Batch(

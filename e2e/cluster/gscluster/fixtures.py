@@ -18,7 +18,8 @@ from gscluster.existing import ExistingCluster
 from gscluster.fast import FastCluster, fast_cluster
 from gscluster.settings import ClusterSettings
 
-SESSION = ClusterSettings(name="e2e")
+SESSION = ClusterSettings(name="-".join(["e2e", *os.environ.get("PYTEST_XDIST_WORKER", "").split()]))
+"""Tests that run side by side (pytest-xdist) have a cluster each."""
 
 
 @pytest.fixture(scope="session")

@@ -14,18 +14,30 @@ from gscluster.shell import run, succeeds
 
 
 def report(name: str, addresses: Addresses) -> list[str]:
-    """Return one line for each thing of the cluster that is still there."""
+    """Return one line for each thing of the cluster that is still there; its addresses may be another cluster's now."""
     folder = state.folder_of(name)
     group = ControlGroup(name)
+    on_network = [] if addresses.index in _indexes_of_others(name) else _on_network(addresses)
     return [
         *(f"process {process_id} in its control group" for process_id in sorted(group.process_ids())),
         *(f"control group {path}" for path in group.folders()),
         *(f"process {process_id}: {command}" for process_id, command in naming(command_lines(), str(folder))),
         *(f"mount {line}" for line in Path("/proc/self/mountinfo").read_text().splitlines() if str(folder) in line),
+        *on_network,
+        *(f"folder {path}" for path in (folder, *folders_left()) if path.exists()),
+    ]
+
+
+def _indexes_of_others(name: str) -> set[int]:
+    others = (state.State.load(state.folder_of(other)) for other in state.names() if other != name)
+    return {other.index for other in others if other is not None}
+
+
+def _on_network(addresses: Addresses) -> list[str]:
+    return [
         *(f"link {link}" for link in [addresses.link] if succeeds(["ip", "link", "show", link])),
         *(f"route to {network}" for network in routes_into(addresses)),
         *(f"firewall rule {rule}" for rule in firewall_rules(run(["iptables-save"]).splitlines(), addresses)),
-        *(f"folder {path}" for path in (folder, *folders_left()) if path.exists()),
     ]
 
 
