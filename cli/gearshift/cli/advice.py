@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a human can do about a decision that holds, by its reason; where there is nothing to do, what it waits for."""
+
+from typing import Final
+
+from gearshift.api import reasons
+
+AT_REST: Final = frozenset({reasons.STEADY, reasons.OVERRIDE})
+"""Reasons of a Hold that nothing keeps back: all is as the policy, or an order, wants it."""
+
+_ADVICE: Final = {
+    reasons.ADVISORY: "policy.actuation is Advisory, so it is only reported; set it to Approve or Auto to have it done",
+    reasons.AWAITING_APPROVAL: "kubectl gearshift approve {name} {plan}",
+    reasons.HUMAN_HOLD: "kubectl gearshift release {name}",
+    reasons.ROLLOUT_IN_PROGRESS: "wait: layouts and roles keep still until no pod of an older spec is left",
+    reasons.ROLLOUT_WAITING: "wait: the next pod is replaced once every other pod serves",
+    reasons.TRANSITION_IN_FLIGHT: "wait: one transition of a service at a time",
+    reasons.METRICS_MISSING: "see why Prometheus has no fresh series for the query; unknown is neither idle nor busy",
+    reasons.NO_SERVING_PODS: "see why no pod serves: kubectl gearshift status {name}",
+    reasons.EVIDENCE_SHORT: "wait: a change must have been wanted for a while (policy.window)",
+    reasons.RESTART_HOLD: "wait: the operator has watched for less than policy.window",
+    reasons.DWELL: "wait: a pod keeps its layout and role for policy.dwell",
+    reasons.COOLDOWN: "wait: a service rests for policy.cooldown after a transition",
+    reasons.ROLE_FLOOR: "lower min of the role in spec.roles, or add pods",
+    reasons.ROLE_CEILING: "raise max of the role in spec.roles",
+    reasons.CAPACITY_KEPT: "wait until more pods serve, or add pods",
+    reasons.NOT_CAPABLE: "add the layout to spec.parallelism.layouts; pods made before it was listed can't take it",
+    reasons.KV_BOUND: "add pods: another layout would not give more KV cache for certain",
+}
+
+
+def advice(reason: str, name: str, plan: str) -> str | None:
+    """What to do, or None where there is nothing to say."""
+    words = _ADVICE.get(reason)
+    return None if words is None else words.format(name=name, plan=plan)
