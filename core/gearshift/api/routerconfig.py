@@ -14,6 +14,7 @@ class RouterConfig(TolerantModel):
     service_uid: str
     model: str  # served model name
     max_body_bytes: int = Field(default=8 * 1024 * 1024, ge=1024)
+    max_connections: int = Field(default=8192, ge=1)  # of clients, with a request or idle; more get 429
     max_in_flight: int = Field(default=4096, ge=1)  # requests held at once; more get 429
     max_queue: int = Field(default=1024, ge=0)  # of them, waiting for an admitting pod
     queue_timeout: Duration = Duration("30s")

@@ -110,7 +110,7 @@ class Ack(TolerantModel):
 
     router: Name  # unique per router process
     sequence: int  # newest PodState.sequence that the router applies
-    in_flight: int = Field(ge=0)  # its requests that this pod still owes; a prefill counts until a streamed decode began
+    in_flight: int = Field(ge=0)  # its requests that this pod still owes; a prefill's until its decode streams
 
 
 class ControlError(TolerantModel):

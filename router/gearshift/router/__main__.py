@@ -7,6 +7,7 @@ from gearshift.api import process1  # noqa: F401 - handles SIGTERM while the res
 import asyncio
 import logging
 import os
+import resource
 import secrets
 import signal
 import socket
@@ -20,6 +21,7 @@ from pydantic import ValidationError
 
 from gearshift.api import names
 from gearshift.api.routerconfig import RouterConfig
+from gearshift.router.connection import SURPLUS_CONNECTIONS
 from gearshift.router.kubeaccess import AccessError, find_access
 from gearshift.router.kubeendpoints import KubeEndpoints
 from gearshift.router.service import Router, quiet_collector
@@ -28,6 +30,7 @@ from gearshift.router.tokens import TokenFile
 log = logging.getLogger("gearshift.router")
 
 GRACE_SECONDS: Final = 25.0  # within the 30 s that Kubernetes gives a pod by default, with the lame-duck time before it
+OTHER_FILES: Final = 512  # beside clients and engines: two connections a pod, the API server, the process itself
 
 
 class ConfigError(Exception):
@@ -55,12 +58,28 @@ def load_config(env: Mapping[str, str]) -> RouterConfig:
         raise ConfigError(f"{names.ENV_ROUTER_CONFIG}: {faults}") from error
 
 
+def raise_file_limit(config: RouterConfig) -> None:
+    """Take as many open files as the kernel grants, and say so when they are fewer than the limits may need."""
+    _, granted = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (granted, granted))
+    needed = config.max_connections + SURPLUS_CONNECTIONS + config.max_in_flight + OTHER_FILES
+    if granted < needed:
+        log.warning(
+            "%d files may be open, maxConnections %d and maxInFlight %d can need %d",
+            granted,
+            config.max_connections,
+            config.max_in_flight,
+            needed,
+        )
+
+
 async def run(config: RouterConfig) -> None:
     """Serve until SIGTERM or SIGINT."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    raise_file_limit(config)
     name = f"{socket.gethostname()}-{secrets.token_hex(4)}"
     router = Router(config, KubeEndpoints(config, find_access()), TokenFile(Path(names.TOKEN_FILE)), name)
     await router.start(None, names.PORT_ROUTER, names.PORT_ROUTER_METRICS)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One client connection: what aiohttp refuses before any handler runs, in the shape of every other error, and an end
-for heads that never come whole.
+"""One client connection: what aiohttp refuses before any handler runs, in the shape of every other error, an end for
+heads that never come whole, and a bound on how many there are.
 """
 
 import asyncio
@@ -22,17 +22,32 @@ HEAD_SECONDS: Final = 10.0  # from the first byte of a head to its last one
 LINGER_SECONDS: Final = 2.0  # a client whose body is refused is listened to this long, so that it gets to read why
 IDLE_SECONDS: Final = 75.0  # an idle client connection is kept this long
 MESSAGE_CHARACTERS: Final = 160
+SURPLUS_CONNECTIONS: Final = 1024  # beyond the limit so many are told that they are too many; more are just closed
 
 
 class Connection(RequestHandler):
-    """aiohttp's connection with two things of our own; everything else is its."""
+    """aiohttp's connection with three things of our own; everything else is its."""
 
-    __slots__ = ("_head_timer", "_refused")
+    __slots__ = ("_head_timer", "_refused", "_server", "surplus")
 
-    def __init__(self, *arguments: Any, refused: Refused, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, server: "ClientServer", *, refused: Refused, **options: Any) -> None:
+        super().__init__(server, **options)
+        self.surplus = False  # there were enough connections without this one: it gets one answer
+        self._server = server
         self._head_timer: asyncio.TimerHandle | None = None
         self._refused = refused
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected."""
+        super().connection_made(transport)
+        self._server.open += 1
+        surplus = self._server.open - self._server.max_connections
+        self.surplus = surplus > 0
+        if surplus > SURPLUS_CONNECTIONS:
+            self._refused(429)
+            self.force_close()
+        elif self.surplus:
+            self._head_timer = self._loop.call_later(HEAD_SECONDS, self._give_up)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; those that make no whole head yet start its clock."""
@@ -45,6 +60,7 @@ class Connection(RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The client is gone."""
+        self._server.open -= 1
         self._stop_timer()
         super().connection_lost(exc)
 
@@ -97,7 +113,7 @@ def _late() -> ApiError:
 class ClientServer(web.Server):
     """A server of `Connection`s that cancels a handler whose client is gone, and leaves bodies as they came."""
 
-    def __init__(self, handler: Handler, refused: Refused) -> None:
+    def __init__(self, handler: Handler, refused: Refused, max_connections: int) -> None:
         super().__init__(
             handler,
             handler_cancellation=True,
@@ -107,6 +123,8 @@ class ClientServer(web.Server):
             keepalive_timeout=IDLE_SECONDS,
         )
         self._refused = refused
+        self.max_connections = max_connections
+        self.open = 0  # connections now
 
     def __call__(self) -> RequestHandler:
         """The protocol of a new connection."""

@@ -15,8 +15,9 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from gearshift.api.routerconfig import RouterConfig
+from gearshift.router.connection import Connection
 from gearshift.router.dispatch import Dispatcher
-from gearshift.router.errors import ApiError, internal, invalid, quoted
+from gearshift.router.errors import RATE_LIMIT, ApiError, internal, invalid, quoted
 from gearshift.router.fleet import Fleet
 from gearshift.router.metrics import CLIENT_GONE, CONTENT_TYPE, Metrics
 
@@ -51,6 +52,8 @@ class Front:
         route, code, started = path if methods else "other", CLIENT_GONE, time.monotonic()
         try:
             handler = self._handler(request, path, methods)
+            if _surplus(request) and path != "/health":
+                raise self._too_many_connections()
             response = await handler(request, path)
             code = response.status
         except ApiError as error:
@@ -62,7 +65,7 @@ class Front:
             response, code = internal().response(), 500
         finally:
             self._metrics.answered(route, code, time.monotonic() - started)
-        if self.closing and not response.prepared:
+        if (self.closing or _surplus(request)) and not response.prepared:
             response.force_close()
         return response
 
@@ -90,6 +93,17 @@ class Front:
         if path.startswith("/v1/models/"):
             return _method(request, {"GET": self._model})
         raise _no_path(path)
+
+    def _too_many_connections(self) -> ApiError:
+        service = f"{self._config.namespace}/{self._config.service}"
+        return ApiError(
+            429,
+            RATE_LIMIT,
+            f"The router of InferenceService {service} has {self._config.max_connections} connections already.",
+            code="too_many_connections",
+            retry_after_seconds=self._config.retry_after.seconds,
+            close=True,
+        )
 
     async def _models(self, _request: web.BaseRequest, _path: str) -> web.StreamResponse:
         cards = [self._card(model) for model in self._fleet.models()]
@@ -119,6 +133,11 @@ class Front:
 
     async def _page(self, _request: web.BaseRequest, _path: str) -> web.StreamResponse:
         return web.Response(body=self._metrics.page(), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _surplus(request: web.BaseRequest) -> bool:
+    """Whether the connection of a request is one too many."""
+    return isinstance(request.protocol, Connection) and request.protocol.surplus
 
 
 def _method(request: web.BaseRequest, methods: dict[str, Handler]) -> Handler:

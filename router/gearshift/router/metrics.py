@@ -26,7 +26,9 @@ DURATION_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0
 class Metrics:
     """All series of one router, in a registry of their own."""
 
-    def __init__(self, fleet: Fleet, in_flight: Callable[[], int], queued: Callable[[], int]) -> None:
+    def __init__(
+        self, fleet: Fleet, in_flight: Callable[[], int], queued: Callable[[], int], connections: Callable[[], int]
+    ) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
@@ -64,6 +66,9 @@ class Metrics:
         Gauge("gearshift_router_in_flight", "Requests held now.", registry=registry).set_function(in_flight)
         Gauge("gearshift_router_queue", "Of them, waiting for a pod that admits.", registry=registry).set_function(
             queued
+        )
+        Gauge("gearshift_router_connections", "Client connections open now.", registry=registry).set_function(
+            connections
         )
         registry.register(FleetCollector(fleet))
         self._answered: dict[tuple[str, int], Counter] = {}

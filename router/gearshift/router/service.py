@@ -12,7 +12,7 @@ from aiohttp import ClientSession, DummyCookieJar, TCPConnector, web
 
 from gearshift.api.routerconfig import RouterConfig
 from gearshift.router.admission import Admission
-from gearshift.router.connection import ClientServer, Handler
+from gearshift.router.connection import ClientServer
 from gearshift.router.dispatch import Dispatcher
 from gearshift.router.endpoints import EndpointSource
 from gearshift.router.fleet import Fleet
@@ -45,14 +45,18 @@ class Router:
         """Listen on both ports and follow the pods. A port of 0 takes a free one."""
         self.fleet = Fleet(self.config.model)
         admission = Admission(self.config)
-        self.metrics = Metrics(self.fleet, lambda: admission.in_flight, lambda: admission.queued)
+        self.metrics = Metrics(
+            self.fleet, lambda: admission.in_flight, lambda: admission.queued, lambda: self._clients.open
+        )
         self._engines = engine_session(self.config.connect_timeout.seconds)
         self._control = ClientSession(connector=TCPConnector(limit=0), cookie_jar=DummyCookieJar())
         self.streams = StateStreams(self.fleet, self._control, self.token, self.name)
         dispatcher = Dispatcher(self.config, self.fleet, self._engines, admission, self.metrics, self.rng)
         self.front = Front(self.config, self.fleet, dispatcher, self.metrics)
-        self._data = await _listen(self.front.handle, self.front, host, port)
-        self._operations = await _listen(self.front.operations, self.front, host, metrics_port)
+        limit, refused = self.config.max_connections, self.front.malformed
+        self._clients = ClientServer(self.front.handle, refused, limit)
+        self._data = await _listen(self._clients, host, port)
+        self._operations = await _listen(ClientServer(self.front.operations, refused, limit), host, metrics_port)
         endless = (self.source.run(self.streams.publish), self._refresh(), self.streams.failed())
         self._tasks = [asyncio.create_task(part) for part in endless]
 
@@ -103,8 +107,8 @@ def quiet_collector() -> None:
     gc.set_threshold(COLLECT_AFTER)
 
 
-async def _listen(handler: Handler, front: Front, host: str | None, port: int) -> web.ServerRunner:
-    runner = web.ServerRunner(ClientServer(handler, front.malformed), shutdown_timeout=1.0)
+async def _listen(server: ClientServer, host: str | None, port: int) -> web.ServerRunner:
+    runner = web.ServerRunner(server, shutdown_timeout=1.0)
     await runner.setup()
     await web.TCPSite(runner, host, port, backlog=1024).start()
     return runner

@@ -13,7 +13,7 @@ import pytest
 
 from gearshift.router import connection, upstream
 from tests.functional.router.conftest import StartHouse
-from tests.functional.router.fakes import MODEL, FakePod, until
+from tests.functional.router.fakes import MODEL, FakePod, House, until
 
 GOOD = {"model": MODEL, "prompt": "x"}
 
@@ -73,6 +73,47 @@ async def test_a_connection_between_two_requests_is_not_taken_for_a_half_sent_he
         writer.write(b"TP/1.1\r\nHost: x\r\n\r\n")
         assert b" 200 " in await reader.readuntil(b"}")
     writer.close()
+
+
+async def connections(at: House, count: int) -> list[asyncio.StreamWriter]:
+    """Open connections that say nothing."""
+    before = at.router._clients.open
+    made = [(await asyncio.open_connection("127.0.0.1", at.router.port))[1] for _ in range(count)]
+    await until(lambda: at.router._clients.open == before + count)
+    return made
+
+
+async def test_a_connection_too_many_is_told_so_and_closed(house: StartHouse, client: aiohttp.ClientSession) -> None:
+    at = await house(FakePod("a"), maxConnections=2, retryAfter="3s")
+    made = await connections(at, 2)
+    async with client.post(f"{at.url}/v1/completions", json=GOOD) as answer:
+        assert (answer.status, answer.headers["Retry-After"], answer.headers["Connection"]) == (429, "3", "close")
+        assert (await answer.json())["error"]["code"] == "too_many_connections"
+    async with client.get(f"{at.url}/health") as answer:
+        assert (answer.status, answer.headers["Connection"]) == (200, "close")
+    await until(lambda: at.router._clients.open == 2)
+    assert b"gearshift_router_connections 2.0" in at.router.metrics.page()
+    made.pop().close()
+    await until(lambda: at.router._clients.open == 1)
+    async with client.post(f"{at.url}/v1/completions", json=GOOD) as answer:
+        assert answer.status == 200
+    made.pop().close()
+
+
+async def test_a_flood_of_connections_is_closed_unheard(house: StartHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "SURPLUS_CONNECTIONS", 1)
+    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.1)
+    at = await house(maxConnections=1)
+    made = await connections(at, 1)
+    told = await asyncio.open_connection("127.0.0.1", at.router.port)
+    unheard = await asyncio.open_connection("127.0.0.1", at.router.port)
+    async with asyncio.timeout(5):
+        assert await unheard[0].read() == b""
+        assert (await told[0].read()).startswith(b"HTTP/1.1 408 ")  # its place is not kept for long
+    await until(lambda: at.router._clients.open == 1)
+    for writer in (*made, told[1], unheard[1]):
+        writer.close()
+        await writer.wait_closed()
 
 
 async def test_a_wrong_method_is_told_the_right_ones(house: StartHouse, client: aiohttp.ClientSession) -> None:

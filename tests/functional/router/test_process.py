@@ -5,6 +5,7 @@ import asyncio
 import json
 import os
 import re
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -29,7 +30,7 @@ CONFIG = {"namespace": "apps", "service": "chat", "serviceUid": "u1", "model": M
 
 
 async def process(
-    tmp_path: Path, config: str | None, *, kubeconfig: Path | None = None, control_port: int = 1
+    tmp_path: Path, config: str | None, *, kubeconfig: Path | None = None, control_port: int = 1, files: str = ""
 ) -> asyncio.subprocess.Process:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("KUBE", "GEARSHIFT_ROUTER"))}
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
@@ -39,6 +40,7 @@ async def process(
         environment["KUBECONFIG"] = str(kubeconfig)
     (tmp_path / "token").write_text(TOKEN)
     return await asyncio.create_subprocess_exec(
+        *(["prlimit", f"--nofile={files}"] if files else []),
         sys.executable,
         "-c",
         PROCESS,
@@ -67,18 +69,38 @@ async def test_a_configuration_that_cannot_be_used_ends_the_process(tmp_path: Pa
     assert "Traceback" not in errors.decode()
 
 
+def kubeconfig(tmp_path: Path, server: str) -> Path:
+    """A file that leads to an API server."""
+    cluster = {"name": "c", "cluster": {"server": server}}
+    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
+    user = {"name": "u", "user": {"token": "t"}}
+    document = {"clusters": [cluster], "contexts": [context], "users": [user], "current-context": "x"}
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+async def test_it_takes_as_many_files_as_it_may_and_says_when_that_is_few(tmp_path: Path) -> None:
+    api = FakeApi()
+    at = kubeconfig(tmp_path, await api.start())
+    running = await process(tmp_path, json.dumps(CONFIG), kubeconfig=at, files="256:2048")
+    try:
+        found = await said(running, r"(\d+) files may be open, maxConnections 8192 and maxInFlight 4096 can need (\d+)")
+        assert (found.group(1), int(found.group(2)) > 8192 + 4096) == ("2048", True)
+        await said(running, r"on port (\d+)")
+        assert resource.prlimit(running.pid, resource.RLIMIT_NOFILE) == (2048, 2048)
+    finally:
+        running.kill()
+        await running.wait()
+        await api.stop()
+
+
 async def test_it_serves_from_the_api_server_and_ends_well(tmp_path: Path) -> None:
     api, engine = FakeApi(), FakePod("a")
     await engine.start()
     api.put(PODS, pod("a", "127.0.0.1"))
-    cluster = {"name": "c", "cluster": {"server": await api.start()}}
-    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
-    user = {"name": "u", "user": {"token": "t"}}
-    document = {"clusters": [cluster], "contexts": [context], "users": [user], "current-context": "x"}
-    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(document))
-    running = await process(
-        tmp_path, json.dumps(CONFIG), kubeconfig=tmp_path / "kubeconfig", control_port=engine.control_port
-    )
+    at = kubeconfig(tmp_path, await api.start())
+    running = await process(tmp_path, json.dumps(CONFIG), kubeconfig=at, control_port=engine.control_port)
     try:
         port = (await said(running, r"on port (\d+)")).group(1)
         await until(lambda: engine.acks)

@@ -80,7 +80,7 @@ def _container(owner: Owner, installation: Installation) -> Manifest:
             security.control_token_mount(),
         ],
         "readinessProbe": meta.probe("/health", names.PORT_ROUTER, periodSeconds=2, timeoutSeconds=2),
-        "livenessProbe": meta.probe("/health", names.PORT_ROUTER, periodSeconds=10, timeoutSeconds=5),
+        "livenessProbe": meta.probe("/health", names.PORT_ROUTER_METRICS, periodSeconds=10, timeoutSeconds=5),
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
         "securityContext": security.container_security(),
     }
