@@ -141,22 +141,23 @@ class Keeper:
             if gone.done():
                 return _obituary(gone.result())
             why = self._sentence if sentence.done() else doing.result()
-            if why is not None:
-                await self._kill(status, why)
-            return why
+            return None if why is None else f"{why}; {await self._kill(status, why)}"
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _warm_up(self, listener: Listener) -> str | None:
-        """Wait for the first answer, however long the start takes; its process is watched meanwhile."""
+        """Wait for the first answer; the process is watched meanwhile."""
+        began = time.monotonic()
         while True:
             try:
                 state = await self.client.state()
                 break
             except EngineCallError as error:
                 log.debug("%s", error)
+                if time.monotonic() - began >= self._timings.start:
+                    return f"gave no answer within {self._timings.start:g} s of its start: {error}"
             await asyncio.sleep(self._timings.start_poll)
         self._note_layouts(state)
         self.shift_floor_tokens = state.shift_floor_tokens or 0
@@ -190,8 +191,10 @@ class Keeper:
             await asyncio.sleep(self._timings.engine_poll if active else self._timings.idle_poll)
         return f"hangs for {self._timings.hang:g} s: {problem}"
 
-    async def _kill(self, status: ProcessStatus, why: str) -> None:
-        """Signal until the process is gone, be it with its container, whose next host knows nothing of it."""
+    async def _kill(self, status: ProcessStatus, why: str) -> str:
+        """Signal until the process is gone, be it with its container, whose next host knows nothing of it; how it
+        ended.
+        """
         log.error("engine %s (pid %d) is killed: %s", self.plan.name, status.pid, why)
         gone = asyncio.ensure_future(self._watch.wait_exit(self.plan.name, status.pid))
         try:
@@ -201,6 +204,7 @@ class Keeper:
                 except HostCallError as error:
                     log.warning("engine %s was not killed: %s", self.plan.name, error)
                 await asyncio.wait([gone], timeout=self._timings.kill_again)
+            return _obituary(gone.result())
         finally:
             gone.cancel()
 

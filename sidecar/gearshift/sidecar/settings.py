@@ -60,6 +60,7 @@ class Timings:
     switch: float = 60.0
     probe: float = 120.0  # the first request may compile
     confirm: float = 2.0
+    start: float = 3600.0  # from its start to its first answer, for which it may have to fetch the model
     hang: float = 60.0  # an engine that answers nothing for so long is restarted
     kill_again: float = 1.0  # a process that SIGKILL has not ended is signalled again
     backoff_first: float = 1.0

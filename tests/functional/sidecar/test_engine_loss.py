@@ -147,6 +147,18 @@ async def test_an_engine_that_stops_answering_is_killed_and_started_again(make_w
     await serves_again(world, Layout.TP, 0)
 
 
+async def test_an_engine_that_never_answers_is_started_again_and_the_state_says_why(make_world: MakeWorld) -> None:
+    world = make_world(timings=replace(TIMINGS, start=0.2, engine_call=0.05))
+    world.conduct().held.add("engine")
+    await world.start(until="Starting")
+    await world.until(lambda: len(world.host.starts) == 2)
+    message = (await world.state()).message
+    assert "engine sim gave no answer within 0.2 s of its start: engine sim /gearshift/v1/engine: no answer" in message
+    assert "exited with -9; last lines:\nsim says goodbye" in message
+    world.conduct().held.clear()
+    assert (await world.until_phase("Serving")).admitting
+
+
 async def test_an_engine_that_cannot_be_killed_because_its_container_restarts_is_started_again(
     make_world: MakeWorld,
 ) -> None:
