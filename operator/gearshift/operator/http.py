@@ -40,7 +40,7 @@ class Http:
 
     @classmethod
     @asynccontextmanager
-    async def connect(cls, *, timeout_seconds: float = 2.0, connections: int = 64) -> AsyncIterator["Http"]:
+    async def connect(cls, *, timeout_seconds: float = 2.0, connections: int = 512) -> AsyncIterator["Http"]:
         """Open a pool; it is closed on exit."""
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEPT_SECONDS)
         async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:

@@ -54,9 +54,9 @@ class Pace:
         first, most = _BACKOFF_SECONDS
         return min(first * 2.0 ** min(self._failures - 1, 16), most) * _jitter(0.3)
 
-    def quiet(self) -> float:
-        """Pause after a look that found nothing to do, in seconds."""
-        return self._tick_seconds * _jitter(0.1)
+    def quiet(self, round_seconds: float = 0.0) -> float:
+        """Pause after a look that found nothing to do, in seconds; at least ``round_seconds``, which others leave."""
+        return max(self._tick_seconds, round_seconds) * _jitter(0.1)
 
     def busy(self) -> float:
         """Pause while something is on its way, in seconds."""

@@ -4,14 +4,15 @@
 import asyncio
 import logging
 import time
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from gearshift.api import reasons
 from gearshift.api.v1alpha1 import InferenceService, InferenceServiceStatus
 from gearshift.operator.children import keep_children, router_available
+from gearshift.operator.cost import Cost
 from gearshift.operator.errors import KubeError, NotLeader
 from gearshift.operator.events import Events
 from gearshift.operator.gather import Gathered, Gatherer
@@ -35,6 +36,7 @@ from gearshift.policy.statusview import Report, describe, refused, status
 from gearshift.policy.targets import total_target
 
 Json = dict[str, Any]
+_LOOKS_AT_ONCE: Final = 64  # more would wait for each other until sidecars that have answered seem silent
 _log = logging.getLogger(__name__)
 
 
@@ -51,6 +53,8 @@ class Tools:
     metrics: Metrics
     installation: Installation
     tick_seconds: float
+    cost: Cost = field(default_factory=Cost)
+    turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LOOKS_AT_ONCE))
 
 
 class Reconciler:
@@ -75,12 +79,13 @@ class Reconciler:
         meta: Json = {}
         while True:
             await self._pace.rest(self.wake, pause)
-            self.wake.clear()
-            body = self._tools.index.services.get(self.uid)
-            if body is None or body["metadata"].get("deletionTimestamp"):
-                break
-            meta = body["metadata"]
-            pause = await self._guarded(body)
+            async with self._tools.turns:
+                self.wake.clear()
+                body = self._tools.index.services.get(self.uid)
+                if body is None or body["metadata"].get("deletionTimestamp"):
+                    break
+                meta = body["metadata"]
+                pause = await self._guarded(body)
         if meta:
             self._tools.metrics.forget(meta["namespace"], meta["name"])
 
@@ -99,6 +104,7 @@ class Reconciler:
             result, pause = "crash", self._pace.failed()
             _log.exception("%s: this is a defect; next try in %.1f s", _key(body), pause)
         self._tools.metrics.reconcile_seconds.labels(result).observe(self._pace.looked(began))
+        self._tools.cost.looked()
         return pause
 
     async def _tick(self, body: Json) -> float:
@@ -120,7 +126,7 @@ class Reconciler:
         if await self._tools.reporter.report(body, written, at):
             await self._tools.events.post(body["metadata"], reasons.SPEC_INVALID, "Validate", message, at, warning=True)
         self._pace.succeeded()
-        return self._pace.quiet()
+        return self._quiet()
 
     async def _reconcile(
         self, body: Json, service: InferenceService, previous: InferenceServiceStatus, at: float
@@ -228,7 +234,11 @@ class Reconciler:
         self._pace.succeeded()
         acted = bool(plan.actions) and not self._refused
         soon = acted or shown.transition is not None or settling(gathered.snapshot)
-        return self._pace.busy() if soon else self._pace.quiet()
+        return self._pace.busy() if soon else self._quiet()
+
+    def _quiet(self) -> float:
+        tools = self._tools
+        return self._pace.quiet(tools.cost.round_seconds(len(tools.index.services)))
 
 
 def _useless(gathered: Gathered) -> Trouble | None:

@@ -37,6 +37,11 @@ def test_a_change_ends_a_quiet_pause_but_not_one_after_a_failure() -> None:
     assert not asyncio.run(rests(failed))
 
 
+def test_a_quiet_pause_is_as_long_as_a_round_of_all_services_must_be() -> None:
+    assert 4.5 <= Pace(5.0).quiet(2.0) <= 5.5
+    assert 18.0 <= Pace(5.0).quiet(20.0) <= 22.0
+
+
 @pytest.mark.parametrize(("since", "soon"), [(NOW - 5, True), (NOW - 600, False)])
 def test_a_ready_pod_that_does_not_serve_is_watched_closely_for_a_while_only(since: float, soon: bool) -> None:
     assert settling(snapshot((pod(0, phase=PodPhase.UNKNOWN, since=since),))) is soon
