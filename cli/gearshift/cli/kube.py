@@ -26,6 +26,11 @@ _RESOURCE: Final = {"group": names.GROUP, "version": names.VERSION, "plural": na
 _NOT_INSTALLED: Final = (
     f"the cluster knows no {names.PLURAL}.{names.GROUP}; install Gearshift: kubectl apply --server-side -f crds/"
 )
+# A human sees a lost connection and tries again; an API server that asks for patience (429) has done nothing yet.
+_RETRIES: Final = urllib3.Retry(
+    connect=0, read=0, redirect=0, other=0, status=10, status_forcelist={429}, allowed_methods=None,
+    backoff_factor=0.2, backoff_max=2.0, raise_on_status=False,
+)  # fmt: skip
 
 
 class Kube:
@@ -45,7 +50,7 @@ class Kube:
             UsageError: none of them can be used.
         """
         configuration, namespace = _configuration(kubeconfig, context)
-        configuration.retries = urllib3.Retry(0)  # a human sees the error and tries again
+        configuration.retries = _RETRIES
         with ApiClient(configuration) as client:
             try:
                 yield cls(CustomObjectsApi(client), str(configuration.host), namespace)
@@ -118,7 +123,7 @@ class Kube:
         try:
             answer: Json = getattr(self._api, method)(**_RESOURCE, **where, **options)
         except ApiException as problem:
-            raise _translated(problem, "/".join(where.values())) from problem
+            raise _translated(problem, _what(namespace, name)) from problem
         except (urllib3.exceptions.HTTPError, OSError) as problem:
             reason = getattr(problem, "reason", None) or problem
             raise UnreachableError(f"{self._server} can't be reached: {reason}") from problem
@@ -175,12 +180,17 @@ def _in_pod() -> bool:
     return True
 
 
-def _translated(problem: ApiException, where: str) -> RefusedError:
+def _what(namespace: str | None, name: str | None) -> str:
+    if name is not None:
+        return f"inferenceservice {namespace}/{name}"
+    return f"{names.PLURAL} of {'all namespaces' if namespace is None else f'namespace {namespace}'}"
+
+
+def _translated(problem: ApiException, what: str) -> RefusedError:
     """The API server's refusal in its own words, after the name of the object."""
     answer = _answer(problem)
     details = answer.get("details") or {}
     message = str(answer.get("message") or problem.reason)
-    what = f"inferenceservice {where}" if where else f"{names.PLURAL}"
     if problem.status == 404:
         return NotFoundError(f"{what} not found" if details.get("name") else _NOT_INSTALLED)
     causes = details.get("causes") or []
