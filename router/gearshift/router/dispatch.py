@@ -91,11 +91,29 @@ class Dispatcher:
         try:
             parsed = parse_request(await read_body(request, self._limit_bytes))
             if not self._fleet.knows(parsed.model):
-                raise unknown_model(parsed.model, self._fleet.models())
+                await self._learn(parsed.model)
             headers = request_headers(request.raw_headers)
             return await self._serve(Exchange(request, path, parsed, headers, time.monotonic()))
         finally:
             self._admission.leave()
+
+    async def _learn(self, model: str) -> None:
+        """Wait for pods that are yet to be heard to say that they have the model under this name.
+
+        Raises:
+            ApiError: 404, they have not; 429, too many wait already; 503, no list of pods within the queue timeout.
+        """
+        if not self._fleet.settling():
+            raise unknown_model(model, self._fleet.models())
+        with self._admission.queue(again=False):
+            try:
+                async with asyncio.timeout(self._admission.patience_seconds):
+                    while not self._fleet.knows(model):
+                        if not self._fleet.settling():
+                            raise unknown_model(model, self._fleet.models())
+                        await self._fleet.change.wait()
+            except TimeoutError:
+                raise self._admission.unavailable(self._fleet.why_none(model)) from None
 
     async def _serve(self, exchange: Exchange) -> web.StreamResponse:
         attempts = Attempts()
@@ -139,9 +157,15 @@ class Dispatcher:
             return None
 
     async def _offered(self, exchange: Exchange, avoid: Collection[Pod]) -> Route[Pod]:
-        """First route that the fleet offers, asked again at every change of it."""
+        """First route that the fleet offers, asked again at every change of it.
+
+        Raises:
+            ApiError: 404, the last pod that had the model under this name is gone.
+        """
         while (route := self._choose(exchange, avoid)) is None:
             await self._fleet.change.wait()
+            if not self._fleet.knows(exchange.parsed.model):
+                raise unknown_model(exchange.parsed.model, self._fleet.models())
         return route
 
     def _choose(self, exchange: Exchange, avoid: Collection[Pod]) -> Route[Pod] | None:

@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 HEARD_SECONDS: Final = 5.0
 """A state may be this old: for so long, and no longer, does a sidecar wait for a router whose stream it has lost."""
+SETTLING_SECONDS: Final = 3.0  # so long a pod that came may take until its state is heard
 SUSPECT_SECONDS: Final = 2.0  # how long a failed connection counts against a pod
 
 
@@ -41,6 +42,7 @@ class Pod:
         self.in_flight = 0
         self.reported = 0
         self.live = False  # the state stream is connected and talks
+        self.listed_at = time.monotonic()
         self.heard_at = 0.0  # monotonic time of the last state
         self.suspect_until = 0.0
         self.ack_due = asyncio.Event()
@@ -79,11 +81,13 @@ class Fleet:
         self.pods: dict[str, Pod] = {}  # by uid
         self.change = asyncio.Event()  # set once, then replaced: at every change that may let a waiting request go
         self._model = model
+        self._listed = False
         self._serving: dict[str, list[Pod]] = {}  # pods that admit and can be trusted to, by model
         self._last: dict[str, list[Pod]] = {}  # pods that admitted when they were last heard, or fail, by model
 
     def set_endpoints(self, endpoints: Sequence[Endpoint]) -> tuple[list[Pod], list[Pod]]:
         """Take over the list of the source; returns the pods that came and those that went."""
+        self._listed = True
         listed = {endpoint.uid: endpoint for endpoint in endpoints}
         gone = [pod for uid, pod in self.pods.items() if uid not in listed or listed[uid].ip != pod.endpoint.ip]
         for pod in gone:
@@ -152,6 +156,12 @@ class Fleet:
     def knows(self, model: str) -> bool:
         """Whether ``model`` is served here, now or in a moment."""
         return model == self._model or model in self._serving or model in self.models()
+
+    def settling(self) -> bool:
+        """Whether pods may have other names than `models` tells: they are not listed yet, or came a moment ago."""
+        now = time.monotonic()
+        pods = self.pods.values()
+        return not self._listed or any(p.state is None and now - p.listed_at < SETTLING_SECONDS for p in pods)
 
     def why_none(self, model: str) -> str:
         """Why no pod admits a request for ``model``, for the client and whoever reads its logs."""

@@ -154,6 +154,22 @@ def test_a_renamed_model_is_served_under_both_names(fleet: Fleet, pod: Pod) -> N
     assert fleet.why_none("m") == "none of its 1 pods admits requests (none serves this model)"
 
 
+def test_names_are_open_until_pods_are_listed_and_heard(clock: Clock) -> None:
+    fleet = Fleet("m")
+    clock.now += 3600
+    assert fleet.settling()
+    fleet.set_endpoints([])
+    assert not fleet.settling()
+    came, _ = fleet.set_endpoints([endpoint()])
+    assert fleet.settling()
+    fleet.apply(came[0], state(model="old"))
+    assert not fleet.settling()
+    fleet.set_endpoints([endpoint(), endpoint("b")])
+    assert fleet.settling()
+    clock.now += module.SETTLING_SECONDS
+    assert not fleet.settling()
+
+
 def test_the_count_of_a_draining_pod_is_due_at_every_change(fleet: Fleet, pod: Pod) -> None:
     fleet.apply(pod, state())
     pod.begin()
