@@ -10,7 +10,7 @@ import sys
 import time
 from dataclasses import replace
 
-from gearshift.api.v1alpha1 import InferenceServiceSpec
+from gearshift.api.v1alpha1 import InferenceServiceSpec, InferenceServiceStatus
 from gearshift.api.vocabulary import Layout, PodPhase, Role
 from gearshift.policy.decide import decide
 from gearshift.policy.memory import fold, rebuild
@@ -62,7 +62,7 @@ def cases(pods: int) -> dict[str, Snapshot]:
 
 def measure(snapshot: Snapshot) -> dict[str, float | str]:
     """Milliseconds of fold and decide together."""
-    memory = fold(rebuild(0.0, []), replace(snapshot, at=snapshot.at - 1000))
+    memory = fold(rebuild(0.0, InferenceServiceStatus()), replace(snapshot, at=snapshot.at - 1000))
     took = []
     for _ in range(ROUNDS):
         began = time.perf_counter()

@@ -89,6 +89,18 @@ ROLE_CEILING: Final = "RoleCeiling"
 CAPACITY_KEPT: Final = "CapacityKept"
 # The pods that would remain were seen to saturate below the present demand, so they keep what they have.
 KNOWN_CAPACITY: Final = "KnownCapacity"
+# Transitions of this kind have failed lately; the next try waits, longer after each failure.
+BACKOFF: Final = "Backoff"
+# This very change of this pod has failed in a way that another try would not mend; it needs a new pod or a human.
+TERMINAL_FAILURE: Final = "TerminalFailure"
+# The change would undo one of the last two minutes, and what speaks for it was not all measured after that one.
+UNDOES: Final = "Undoes"
+# The service has had ``policy.maxTransitionsPerHour`` transitions within the last hour.
+HOURLY_LIMIT: Final = "HourlyLimit"
+# More pods are wanted than ``policy.maxAccelerators``, or the namespace's budget, has accelerators for.
+BUDGET_EXHAUSTED: Final = "BudgetExhausted"
+# The plan was approved, and the approval has expired.
+APPROVAL_EXPIRED: Final = "ApprovalExpired"
 # Requests wait for KV cache, not for compute; another layout would not give them more of it for certain.
 KV_BOUND: Final = "KvBound"
 
@@ -126,4 +138,5 @@ TRANSITION_COMMITTED: Final = "TransitionCommitted"
 TRANSITION_ROLLED_BACK: Final = "TransitionRolledBack"
 TRANSITION_FAILED: Final = "TransitionFailed"
 TRANSITION_REFUSED: Final = "TransitionRefused"
+ANNOTATION_UNREADABLE: Final = "AnnotationUnreadable"  # an annotation that a human has set can't be read
 POD_LOST: Final = "PodLost"  # the pod of a running transition is gone

@@ -11,6 +11,8 @@ from dataclasses import replace
 from gearshift.api import reasons
 from gearshift.api.vocabulary import Actuation
 from gearshift.policy import guards, scale, tuning
+from gearshift.policy.approval import in_force, waiting
+from gearshift.policy.budget import room, within
 from gearshift.policy.fleet import Fleet, covers
 from gearshift.policy.identity import plan_id
 from gearshift.policy.layout import layout_verdict
@@ -31,11 +33,15 @@ def decide(snapshot: Snapshot, memory: Memory) -> Plan:
 
     ``memory`` is `gearshift.policy.memory.fold` of the same snapshot.
     """
+    snapshot = in_force(snapshot, memory)
     fleet = Fleet.of(snapshot)
     pods = scale.pods(snapshot, memory, fleet)
     plan = _decide(scale.asked(snapshot, pods), memory, fleet)
     if not plan.actions and not plan.proposal:
         plan = _scale_proposal(snapshot, memory, fleet, pods) or plan
+    bounded = room(snapshot, fleet)
+    if pods is not None and bounded is not None:
+        pods = min(pods, len(fleet.pods) + bounded.pods)
     return replace(plan, pods=pods, inputs={**plan.inputs, **scale.inputs(memory)} if pods is not None else plan.inputs)
 
 
@@ -62,13 +68,13 @@ def _scale_proposal(snapshot: Snapshot, memory: Memory, fleet: Fleet, pods: int 
     if actuation is Actuation.ADVISORY:
         hold = Hold(reasons.ADVISORY, why)
     else:
-        hold = Hold(reasons.AWAITING_APPROVAL, f"{why}; approve plan {plan_id(snapshot.uid, found, fleet)}")
+        hold = waiting(snapshot, memory, plan_id(snapshot.uid, found, fleet), why)
     return _held(snapshot, fleet, hold, found, _counts(asked, fleet))
 
 
 def _decide(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Plan:
     """Plan for a snapshot whose spec asks for the pods that scaling desires."""
-    mended = repair(snapshot, fleet)
+    mended, short = within(snapshot, fleet, repair(snapshot, fleet))
     if mended:
         return _act(snapshot, fleet, mended, _counts(snapshot, fleet))
     rolled = _rollout(snapshot, fleet)
@@ -80,7 +86,7 @@ def _decide(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Plan:
     shrunk = _scale_down(snapshot, memory, fleet)
     if isinstance(shrunk, tuple) and shrunk:
         return _act(snapshot, fleet, shrunk, _counts(snapshot, fleet))
-    for hold in (rolled, shrunk):
+    for hold in (rolled, shrunk, short):
         if isinstance(hold, Hold) and not moved.proposal:
             return _held(snapshot, fleet, hold, (), moved.inputs)
     return moved
@@ -89,7 +95,7 @@ def _decide(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Plan:
 def _rollout(snapshot: Snapshot, fleet: Fleet) -> tuple[DeletePod, ...] | Hold | None:
     rolled = rollout(fleet)
     if isinstance(rolled, tuple) and snapshot.hold:
-        return Hold(reasons.HUMAN_HOLD, f"the hold annotation keeps {len(fleet.outdated)} pods of an older spec")
+        return Hold(reasons.HUMAN_HOLD, f"{guards.held(snapshot)}; {len(fleet.outdated)} pods of an older spec remain")
     return rolled
 
 
@@ -98,7 +104,7 @@ def _scale_down(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> tuple[Delet
     if not doomed:
         return ()
     if snapshot.hold:
-        return Hold(reasons.HUMAN_HOLD, f"the hold annotation keeps {doomed[0].name}, which is above the target")
+        return Hold(reasons.HUMAN_HOLD, f"{guards.held(snapshot)}; {doomed[0].name} is above the target and remains")
     gone = {pod.name for pod in doomed}
     left = covers(pod.role for pod in fleet.serving if pod.name not in gone)
     if len(fleet.live) > len(doomed) and covers(fleet.serving_roles) and not left:
@@ -115,7 +121,7 @@ def _transition(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Plan:
     for verdict in verdicts:
         transit, hold = _admitted(context, verdict)
         if transit is not None and hold is None:
-            return _actuate(snapshot, fleet, transit, verdict, inputs)
+            return _actuate(context, transit, verdict, inputs)
         if hold is not None and hold.reason != reasons.STEADY:
             proposal = () if transit is None else (transit,)
             held.append(_held(snapshot, fleet, hold, proposal, inputs))
@@ -159,7 +165,7 @@ def _short_evidence(context: guards.Context, verdict: Verdict) -> Hold | None:
     return Hold(reasons.EVIDENCE_SHORT, f"{verdict.evidence} wanted for {lasted:.0f} s, {due:.0f} s are due")
 
 
-def _actuate(snapshot: Snapshot, fleet: Fleet, transit: Transit, verdict: Verdict, inputs: Mapping[str, str]) -> Plan:
+def _actuate(context: guards.Context, transit: Transit, verdict: Verdict, inputs: Mapping[str, str]) -> Plan:
     """What becomes of an admitted transition.
 
     | source | actuation | approved | acts |
@@ -168,9 +174,11 @@ def _actuate(snapshot: Snapshot, fleet: Fleet, transit: Transit, verdict: Verdic
     | Spec | any | any | yes: it carries out a field of the spec, as a rollout does |
     | other | Auto | any | yes |
     | other | Approve | this plan's id | yes |
+    | other | Approve | this plan's id, expired | no: ApprovalExpired |
     | other | Approve | else | no: AwaitingApproval |
     | other | Advisory | any | no: Advisory |
     """
+    snapshot, fleet = context.snapshot, context.fleet
     actuation = snapshot.spec.policy.actuation
     ident = plan_id(snapshot.uid, (transit,), fleet)
     approved = actuation is Actuation.APPROVE and snapshot.approved == ident
@@ -179,7 +187,7 @@ def _actuate(snapshot: Snapshot, fleet: Fleet, transit: Transit, verdict: Verdic
     if actuation is Actuation.ADVISORY:
         hold = Hold(reasons.ADVISORY, f"{transit.reason}: {verdict.message}")
     else:
-        hold = Hold(reasons.AWAITING_APPROVAL, f"{transit.reason}: {verdict.message}; approve plan {ident}")
+        hold = waiting(snapshot, context.memory, ident, f"{transit.reason}: {verdict.message}")
     return _held(snapshot, fleet, hold, (transit,), inputs)
 
 

@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gearshift.api import reasons
-from gearshift.api.vocabulary import Role, TransitionKind
+from gearshift.api.vocabulary import Layout, Role, TransitionKind
+from gearshift.policy import layout, role, tuning
 from gearshift.policy.fleet import Fleet
+from gearshift.policy.moves import undone
 from gearshift.policy.plan import Hold, Memory, Transit
-from gearshift.policy.snapshot import PodView, Snapshot
+from gearshift.policy.snapshot import Ended, PodView, Snapshot
 from gearshift.policy.targets import ceiling
 from gearshift.policy.verdict import Source, number
 
@@ -33,7 +35,12 @@ Guard = Callable[[Context, Transit], Hold | None]
 
 def human_hold(context: Context, _: Transit) -> Hold | None:
     """The hold annotation stops everything that takes a healthy pod out of service, an override too."""
-    return Hold(reasons.HUMAN_HOLD, "the hold annotation is set") if context.snapshot.hold else None
+    return Hold(reasons.HUMAN_HOLD, held(context.snapshot)) if context.snapshot.hold else None
+
+
+def held(snapshot: Snapshot) -> str:
+    """What the hold annotation says, in words."""
+    return f"the hold annotation is set{': ' + snapshot.hold_note if snapshot.hold_note else ''}"
 
 
 def rollout_in_progress(context: Context, _: Transit) -> Hold | None:
@@ -75,6 +82,84 @@ def cooldown(context: Context, _: Transit) -> Hold | None:
         return None
     seconds = context.snapshot.spec.policy.cooldown.seconds
     return _not_before(context.snapshot.at, last, seconds, reasons.COOLDOWN, "the last transition ended")
+
+
+def backoff(context: Context, transit: Transit) -> Hold | None:
+    """After failures of its kind the next try waits, longer each time; a commit of that kind ends it.
+
+    With a cooldown of 15 s: 30 s after the first failure, 60 s after the second, at most `BACKOFF_MOST_SECONDS`.
+    """
+    failures = _failures(context.snapshot.ended, transit.kind)
+    if not failures:
+        return None
+    first = 2 * max(1.0, context.snapshot.spec.policy.cooldown.seconds)
+    seconds = min(first * 2.0 ** min(len(failures) - 1, 16), tuning.BACKOFF_MOST_SECONDS)
+    what = f"{len(failures)} transitions failed, the last one"
+    return _not_before(context.snapshot.at, failures[0].at, seconds, reasons.BACKOFF, what)
+
+
+def _failures(ended: tuple[Ended, ...], kind: TransitionKind) -> list[Ended]:
+    """Failures of a kind since it last committed, newest first."""
+    found: list[Ended] = []
+    for each in sorted((each for each in ended if each.kind is kind), key=lambda each: -each.at):
+        if not each.failed:
+            break
+        found.append(each)
+    return found
+
+
+def terminal_failure(context: Context, transit: Transit) -> Hold | None:
+    """What has failed for good on a pod is not tried again on it; a pod that is made anew under its name is another."""
+    pod = context.pods[transit.pod]
+    for each in context.snapshot.ended:
+        same = (each.pod, each.kind, each.to) == (pod.name, transit.kind, transit.to)
+        if same and each.failed and not each.retryable and each.at > pod.created_at:
+            return Hold(reasons.TERMINAL_FAILURE, f"{transit.kind} of {pod.name} to {transit.to} has failed for good")
+    return None
+
+
+def undoing(context: Context, transit: Transit) -> Hold | None:
+    """No change undoes one of the last `tuning.REVERSAL_SECONDS` on evidence that is not all younger than that one.
+
+    | evidence for the change | has lasted a window | veto |
+    |---|---|---|
+    | began before the move ended | any | yes |
+    | began after it | no | yes |
+    | began after it | yes | no |
+    """
+    before = context.pods[transit.pod]
+    move = undone(
+        context.snapshot,
+        context.memory,
+        transit,
+        before.layout.value if transit.kind is TransitionKind.LAYOUT else before.role.value,
+    )
+    if move is None:
+        return None
+    since = context.memory.evidence_since.get(_evidence(transit), context.snapshot.at)
+    if since >= move.at and context.snapshot.at - since >= context.snapshot.spec.policy.window.seconds:
+        return None
+    ago = number(context.snapshot.at - move.at)
+    message = f"it would undo {move.pod}'s change from {move.from_} to {move.to}, {ago} s ago, without new evidence"
+    return Hold(reasons.UNDOES, message)
+
+
+def _evidence(transit: Transit) -> str:
+    if transit.kind is TransitionKind.LAYOUT:
+        return layout.evidence_key(Layout(transit.to))
+    return role.evidence_key(Role(transit.to))
+
+
+def hourly_limit(context: Context, _: Transit) -> Hold | None:
+    """So many transitions an hour, failed ones included. After a restart those that status keeps are counted."""
+    since = context.snapshot.at - tuning.HOUR_SECONDS
+    failed = sum(1 for each in context.snapshot.ended if each.failed and each.at > since)
+    count = failed + sum(1 for move in context.memory.moves if move.at > since)
+    usual = max(tuning.TRANSITIONS_PER_HOUR, tuning.TRANSITIONS_PER_POD_AND_HOUR * len(context.fleet.live))
+    most = context.snapshot.spec.policy.max_transitions_per_hour or usual
+    if count < most:
+        return None
+    return Hold(reasons.HOURLY_LIMIT, f"{count} transitions within the hour, {most} are allowed")
 
 
 def role_floor(context: Context, transit: Transit) -> Hold | None:
@@ -119,15 +204,17 @@ def capacity_kept(context: Context, transit: Transit) -> Hold | None:
 
 CHAINS: Mapping[Source, tuple[Guard, ...]] = {
     Source.POLICY: (
-        human_hold, rollout_in_progress, transition_in_flight, restart_hold, dwell, cooldown, role_floor, role_ceiling,
-        capacity_kept,
+        human_hold, rollout_in_progress, transition_in_flight, restart_hold, dwell, cooldown, backoff, terminal_failure,
+        undoing, hourly_limit, role_floor, role_ceiling, capacity_kept,
     ),
     Source.BOUNDS: (
-        human_hold, rollout_in_progress, transition_in_flight, cooldown, role_floor, role_ceiling, capacity_kept,
+        human_hold, rollout_in_progress, transition_in_flight, cooldown, backoff, terminal_failure, role_floor,
+        role_ceiling, capacity_kept,
     ),
-    Source.SPEC: (human_hold, rollout_in_progress, transition_in_flight),
+    Source.SPEC: (human_hold, rollout_in_progress, transition_in_flight, backoff, terminal_failure),
     Source.OVERRIDE: (
-        human_hold, rollout_in_progress, transition_in_flight, role_floor, role_ceiling, capacity_kept,
+        human_hold, rollout_in_progress, transition_in_flight, backoff, terminal_failure, role_floor, role_ceiling,
+        capacity_kept,
     ),
 }  # fmt: skip
 

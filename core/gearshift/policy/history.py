@@ -12,6 +12,9 @@ from gearshift.api import reasons
 from gearshift.api.v1alpha1.status import MAX_HISTORY, InferenceServiceStatus, ProofStatus, TransitionRecord
 from gearshift.api.vocabulary import PodPhase, TransitionResult
 from gearshift.api.wire import PodState, TransitionStatus
+from gearshift.policy.snapshot import Ended
+
+FAILURES = (TransitionResult.ROLLED_BACK, TransitionResult.FAILED)
 
 
 def record(pod: str, transition: TransitionStatus) -> TransitionRecord:
@@ -31,6 +34,7 @@ def record(pod: str, transition: TransitionStatus) -> TransitionRecord:
         started_at=moment(transition.started_at),
         finished_at=None if finished is None else moment(finished),
         duration_milliseconds=None if finished is None else max(0, round(1000 * (finished - transition.started_at))),
+        retryable=transition.retryable if transition.result in FAILURES else None,
         proof=None
         if proof is None
         else ProofStatus(
@@ -86,5 +90,22 @@ def _lost(before: TransitionRecord, at: float) -> TransitionRecord:
             "reason": reasons.POD_LOST,
             "message": f"pod {before.pod} went away during the transition",
             "finished_at": moment(at),
+            "retryable": True,
         }
+    )
+
+
+def ended(history: Iterable[TransitionRecord]) -> tuple[Ended, ...]:
+    """The ended transitions as decisions see them, newest first. A failure that does not say so may be retried."""
+    return tuple(
+        Ended(
+            item.pod,
+            item.kind,
+            item.from_,
+            item.to,
+            item.result,
+            (item.finished_at or item.started_at).timestamp(),
+            item.retryable is not False,
+        )
+        for item in history
     )

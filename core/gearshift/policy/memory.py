@@ -1,25 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a decision remembers: folded from snapshots, rebuilt from status after a restart."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from gearshift.api.v1alpha1.status import TransitionRecord
-from gearshift.api.vocabulary import Role
+from gearshift.api.v1alpha1.status import InferenceServiceStatus, TransitionRecord
+from gearshift.api.vocabulary import Role, TransitionResult
 from gearshift.policy import layout, role, scale
+from gearshift.policy.approval import in_force, remember_approval
 from gearshift.policy.capacity import learn
 from gearshift.policy.fleet import Fleet
-from gearshift.policy.plan import Hold, Memory
+from gearshift.policy.moves import moves, seen
+from gearshift.policy.plan import Approved, Hold, Memory, Move
 from gearshift.policy.snapshot import Snapshot
 
 
-def rebuild(now: float, history: Iterable[TransitionRecord]) -> Memory:
+def rebuild(now: float, status: InferenceServiceStatus) -> Memory:
     """Memory of an operator that begins to watch a service at ``now``, from what its status remembers."""
-    stamps: dict[str, float] = {}
-    for record in history:
-        ended = (record.finished_at or record.started_at).timestamp()
-        stamps[record.pod] = max(ended, stamps.get(record.pod, ended))
-    return Memory(started_at=now, last_transition_at=max(stamps.values(), default=None), transition_at=stamps)
+    records, approval = sorted(status.transition_history, key=ended_at), status.approval
+    stamps = {record.pod: ended_at(record) for record in records}
+    return Memory(
+        started_at=now,
+        last_transition_at=max(stamps.values(), default=None),
+        transition_at=stamps,
+        moves=tuple(
+            Move(ended_at(record), record.pod, record.kind, record.from_, record.to)
+            for record in records
+            if record.result is TransitionResult.COMMITTED and record.from_ != record.to
+        ),
+        approved=None if approval is None else Approved(approval.plan, now, approval.until.timestamp()),
+    )
+
+
+def ended_at(record: TransitionRecord) -> float:
+    """When a transition ended, in seconds since the epoch; when it began, as long as it runs."""
+    return (record.finished_at or record.started_at).timestamp()
 
 
 def fold(memory: Memory, snapshot: Snapshot) -> Memory:
@@ -32,7 +47,11 @@ def fold(memory: Memory, snapshot: Snapshot) -> Memory:
     | pod in transition | stamped now |
     | serving pod of epoch > 0 | stamped with the time from which it serves |
     | pod that is gone | its stamp is dropped; the service's last one stays |
+    | serving pod with another layout or role than when it last served | a move, kept for an hour |
+    | approval that is there | kept from when it was first seen, until it is taken away |
     """
+    approved = remember_approval(snapshot, memory)
+    snapshot = in_force(snapshot, memory)
     fleet = Fleet.of(snapshot)
     stamps = _stamps(memory, snapshot, fleet)
     learnt = Memory(
@@ -40,16 +59,13 @@ def fold(memory: Memory, snapshot: Snapshot) -> Memory:
         last_transition_at=_latest(memory.last_transition_at, stamps),
         transition_at=stamps,
         capacity=learn(snapshot, memory, fleet),
+        seen=seen(memory, fleet),
+        moves=moves(snapshot, memory, fleet),
+        approved=approved,
     )
     since = {key: memory.evidence_since.get(key, snapshot.at) for key in _wanted(snapshot, learnt, fleet)}
-    return Memory(
-        started_at=learnt.started_at,
-        last_transition_at=learnt.last_transition_at,
-        transition_at=stamps,
-        evidence_since=since,
-        capacity=learnt.capacity,
-        scale=scale.remember(snapshot, replace(learnt, scale=memory.scale), fleet),
-    )
+    kept = scale.remember(snapshot, replace(learnt, scale=memory.scale), fleet)
+    return replace(learnt, evidence_since=since, scale=kept)
 
 
 def _stamps(memory: Memory, snapshot: Snapshot, fleet: Fleet) -> dict[str, float]:

@@ -98,6 +98,34 @@ class ScaleMemory:
 
 
 @dataclass(frozen=True, slots=True)
+class Move:
+    """A pod came out of a transition with another layout or role."""
+
+    at: float
+    pod: str
+    kind: TransitionKind
+    from_: str
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a pod was when it last served."""
+
+    role: Role
+    layout: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """A human's yes to a plan, since when it has been seen and until when it holds."""
+
+    plan: str
+    since: float
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """What must outlive a tick. Rebuilt from status (transition history) after a restart."""
 
@@ -109,3 +137,7 @@ class Memory:
     )  # candidate decision -> since when it has been wanted
     capacity: Mapping[str, Capacity] = field(default_factory=dict)  # see gearshift.policy.capacity
     scale: ScaleMemory | None = None  # None: scaling is off, or nothing is remembered
+    seen: Mapping[str, Seen] = field(default_factory=dict)  # uid of a pod -> what it was when it last served
+    moves: tuple[Move, ...] = ()  # of the last hour, oldest first
+    approved: Approved | None = None  # None: nobody has approved anything
+    startups: Mapping[str, float] = field(default_factory=dict)  # uid of a pod -> seconds from creation to ready

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gearshift.api.v1alpha1 import InferenceServiceSpec
-from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind
+from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind, TransitionResult
 from gearshift.policy.rates import EngineRates
 
 
@@ -97,6 +97,32 @@ class InFlight:
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """A transition that has ended."""
+
+    pod: str
+    kind: TransitionKind
+    from_: str
+    to: str
+    result: TransitionResult
+    at: float
+    retryable: bool = True  # of a failure: another try may succeed
+
+    @property
+    def failed(self) -> bool:
+        """It did not commit."""
+        return self.result in (TransitionResult.ROLLED_BACK, TransitionResult.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceBudget:
+    """Accelerators that all services of the namespace may hold together, and those that the other services hold."""
+
+    limit: int
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """One service at one moment."""
 
@@ -111,5 +137,9 @@ class Snapshot:
     metrics: Metrics = Metrics()
     in_flight: tuple[InFlight, ...] = ()
     approved: str | None = None  # plan id that a human approved
+    approved_until: float | None = None  # None: as long as `gearshift.api.approval.APPROVAL_SECONDS`
     hold: bool = False  # hold annotation
+    hold_note: str = ""  # why, as the annotation says it
+    ended: tuple[Ended, ...] = ()  # transitions that ended, newest first, as far as status keeps them
+    namespace_budget: NamespaceBudget | None = None  # None: no limit
     rates: Mapping[Layout, EngineRates] = field(default_factory=dict)  # of one pod by layout, where they are known

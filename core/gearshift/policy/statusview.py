@@ -14,6 +14,7 @@ from gearshift.api import conditions, reasons
 from gearshift.api.conditions import Condition
 from gearshift.api.v1alpha1.status import (
     MAX_PODS,
+    ApprovalStatus,
     Decision,
     InferenceServiceStatus,
     PodStatus,
@@ -25,7 +26,7 @@ from gearshift.api.vocabulary import Role, TransitionKind
 from gearshift.policy.conditionview import Observed, conditions_of, invalid_conditions
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.history import moment
-from gearshift.policy.plan import Action, CreatePod, DeletePod, Plan, Transit
+from gearshift.policy.plan import Action, CreatePod, DeletePod, Memory, Plan, Transit
 from gearshift.policy.scale import asked
 from gearshift.policy.snapshot import PodView, Snapshot
 from gearshift.policy.targets import total_target
@@ -40,6 +41,8 @@ class Report:
     history: tuple[TransitionRecord, ...] = ()
     selector: str = ""
     url: str = ""
+    memory: Memory | None = None
+    yardstick: str = ""  # where the rates of a pod come from, or what is not known of them
 
 
 def status(snapshot: Snapshot, plan: Plan, previous: InferenceServiceStatus, report: Report) -> InferenceServiceStatus:
@@ -71,8 +74,14 @@ def status(snapshot: Snapshot, plan: Plan, previous: InferenceServiceStatus, rep
             transition=report.running,
             transition_history=list(report.history),
             last_decision=_decision(plan, previous.last_decision, snapshot.at),
+            approval=_approval(report.memory),
         )
     )
+
+
+def _approval(memory: Memory | None) -> ApprovalStatus | None:
+    approved = None if memory is None else memory.approved
+    return None if approved is None else ApprovalStatus(plan=approved.plan[:253], until=moment(approved.until))
 
 
 def _serves(shown: Iterable[Condition]) -> bool:

@@ -75,3 +75,15 @@ SOON_SECONDS: Final = 600.0
 
 REGRET_SECONDS: Final = 1800.0
 """Time in which no pod goes after a regret: the load has just shown that it comes back."""
+
+HOUR_SECONDS: Final = 3600.0
+"""Span over which transitions are counted and moves are remembered."""
+
+TRANSITIONS_PER_HOUR: Final = 12
+"""Most transitions of a small service in an hour."""
+
+TRANSITIONS_PER_POD_AND_HOUR: Final = 6
+"""Most transitions in an hour by pods of the service, where that is more."""
+
+BACKOFF_MOST_SECONDS: Final = 600.0
+"""Longest wait after transitions that failed one after the other."""

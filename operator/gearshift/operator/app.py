@@ -17,6 +17,7 @@ from typing import Any
 
 import kopf
 
+from gearshift.operator.budgets import Budgets
 from gearshift.operator.errors import KubeError
 from gearshift.operator.events import Events
 from gearshift.operator.fleet import Fleet
@@ -119,6 +120,7 @@ class App:
             events=events,
             reporter=Reporter(kube, index, events, self.metrics),
             metrics=self.metrics,
+            budgets=Budgets(index, settings.namespace_accelerators),
             installation=Installation(
                 image=settings.image,
                 engine_image_cuda=settings.engine_image_cuda,
@@ -135,7 +137,9 @@ class App:
     def _reconciler(self, uid: str, tools: Tools, http: Http) -> Reconciler:
         settings = self._settings
         prometheus = Prometheus(http, settings.prometheus_url, settings.scrape_seconds)
-        gatherer = Gatherer(tools.index, Sidecars(http, settings.token_file), prometheus, settings.node_lost_seconds)
+        gatherer = Gatherer(
+            tools.index, Sidecars(http, settings.token_file), prometheus, tools.budgets, settings.node_lost_seconds
+        )
         return Reconciler(uid, tools, gatherer, Pods(tools.kube, tools.index, tools.installation))
 
     async def _watch(self, index: Index, stop: asyncio.Event) -> None:

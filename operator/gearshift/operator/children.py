@@ -15,14 +15,18 @@ from gearshift.policy.conditionview import Trouble, graver
 Json = dict[str, Any]
 
 
-async def keep_children(kube: Kube, index: Index, owner: Owner, installation: Installation) -> Trouble | None:
+async def keep_children(
+    kube: Kube, index: Index, owner: Owner, installation: Installation, pods: int | None
+) -> Trouble | None:
     """Apply what is missing or differs; the gravest thing that stands in the way, if there is any.
+
+    ``pods`` is the number that scaling wants, None where the spec says it.
 
     Raises:
         KubeError: the API server can't be asked; worth another try.
     """
     trouble: Trouble | None = None
-    for wanted in build_children(owner, installation):
+    for wanted in build_children(owner, installation, pods):
         live = index.children.get(owner.uid, {}).get((wanted["kind"], wanted["metadata"]["name"]))
         if not as_applied(live, wanted):
             trouble = graver(trouble, await _apply(kube, index, owner, wanted, live))

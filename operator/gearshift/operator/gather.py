@@ -6,10 +6,11 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gearshift.api import names
 from gearshift.api.v1alpha1 import InferenceService, InferenceServiceStatus
 from gearshift.api.v1alpha1.status import PodStatus, TransitionRecord
 from gearshift.api.wire import PodState
+from gearshift.operator.annotations import said
+from gearshift.operator.budgets import Budgets
 from gearshift.operator.errors import SidecarError
 from gearshift.operator.index import Index
 from gearshift.operator.manifests.revision import revision
@@ -18,7 +19,7 @@ from gearshift.operator.records import PodRecord
 from gearshift.operator.sidecars import Sidecars
 from gearshift.operator.views import in_flight, node_lost, pod_view, start_refused
 from gearshift.operator.yardstick import yardstick
-from gearshift.policy.history import merged
+from gearshift.policy.history import ended, merged
 from gearshift.policy.snapshot import InFlight, Metrics, PodView, Snapshot
 
 _log = logging.getLogger(__name__)
@@ -35,13 +36,17 @@ class Gathered:
     fencing_seen: int  # highest fencing token that a sidecar knows
     refusals: Mapping[str, str] = field(default_factory=dict)  # pod -> why its engine refused to start
     yardstick: str = ""  # where the rates of the snapshot come from, or what is not known
+    problem: str = ""  # an annotation that can't be read, and why
 
 
 class Gatherer:
     """Looks at one service. Remembers the last word of each sidecar and the last readings."""
 
-    def __init__(self, index: Index, sidecars: Sidecars, prometheus: Prometheus, node_lost_seconds: float) -> None:
+    def __init__(
+        self, index: Index, sidecars: Sidecars, prometheus: Prometheus, budgets: Budgets, node_lost_seconds: float
+    ) -> None:
         self._index = index
+        self._budgets = budgets
         self._sidecars = sidecars
         self._signals = Signals(prometheus)
         self._node_lost_seconds = node_lost_seconds
@@ -62,6 +67,7 @@ class Gatherer:
         mapped = {record.name: _could_finish(record, lost=lost[record.uid]) for record in records}
         running, history = merged(previous, answers.values(), mapped, at)
         measure = yardstick(service.spec, self._gpus(records))
+        human = said(meta.annotations)
         snapshot = Snapshot(
             at=at,
             namespace=meta.namespace,
@@ -73,14 +79,18 @@ class Gatherer:
             pods=views,
             metrics=Metrics(readings),
             in_flight=_flights(answers, running),
-            approved=meta.annotations.get(names.ANNOTATION_APPROVE),
-            hold=meta.annotations.get(names.ANNOTATION_HOLD, "false") != "false",
+            approved=None if human.approval is None else human.approval.plan,
+            approved_until=None if human.approval is None else human.approval.until,
+            hold=human.hold,
+            hold_note=human.hold_note,
+            ended=ended(history),
+            namespace_budget=self._budgets.of(meta.namespace, meta.uid),
             rates=measure.rates,
         )
         seen = max((state.fencing_token for state in answers.values()), default=0)
         addresses = {record.name: record.address for record in records if record.address}
         refusals = {state.pod: state.message for state in answers.values() if start_refused(state)}
-        return Gathered(snapshot, running, tuple(history), addresses, seen, refusals, measure.source)
+        return Gathered(snapshot, running, tuple(history), addresses, seen, refusals, measure.source, human.problem)
 
     def _gpus(self, records: list[PodRecord]) -> set[str]:
         """GPU products of the nodes that pods are on."""

@@ -52,6 +52,10 @@ class Pods:
             self._accepted = wanted
         return trouble
 
+    def count(self, service_uid: str) -> int:
+        """Pods of a service that exist, those on their way out included."""
+        return len(self._index.pods.get(service_uid, {}))
+
     async def create(self, owner: Owner, action: CreatePod) -> Trouble | None:
         """Make one pod; a pod of ours that has the name already counts as made."""
         manifest = build_pod(owner, self._installation, action.ordinal, action.role, action.layout)

@@ -11,9 +11,12 @@ from pydantic import ValidationError
 
 from gearshift.api import reasons
 from gearshift.api.v1alpha1 import InferenceService, InferenceServiceStatus
+from gearshift.operator.actor import Actor
+from gearshift.operator.budgets import Budgets
 from gearshift.operator.children import keep_children, router_available
 from gearshift.operator.cost import Cost
-from gearshift.operator.errors import KubeError, NotLeader
+from gearshift.operator.decisions import Decisions
+from gearshift.operator.errors import KubeError, NotFound, NotLeader
 from gearshift.operator.events import Events
 from gearshift.operator.gather import Gathered, Gatherer
 from gearshift.operator.index import Index
@@ -27,13 +30,13 @@ from gearshift.operator.orders import Orders
 from gearshift.operator.pace import Pace, settling
 from gearshift.operator.pods import Pods
 from gearshift.operator.reporter import Reporter, status_of
+from gearshift.operator.resources import SERVICES_OF_INFERENCE
 from gearshift.operator.validity import name_problem, spec_problem
 from gearshift.policy.conditionview import Observed, Trouble, graver
 from gearshift.policy.decide import decide
 from gearshift.policy.memory import fold, rebuild
-from gearshift.policy.plan import CreatePod, DeletePod, Memory, Plan, Transit
-from gearshift.policy.statusview import Report, describe, refused, status
-from gearshift.policy.targets import total_target
+from gearshift.policy.plan import DeletePod, Memory, Plan, Transit
+from gearshift.policy.statusview import Report, refused, status
 
 Json = dict[str, Any]
 _LOOKS_AT_ONCE: Final = 64  # more would wait for each other until sidecars that have answered seem silent
@@ -51,6 +54,7 @@ class Tools:
     events: Events
     reporter: Reporter
     metrics: Metrics
+    budgets: Budgets
     installation: Installation
     tick_seconds: float
     cost: Cost = field(default_factory=Cost)
@@ -69,9 +73,9 @@ class Reconciler:
         self._pods = pods
         self._started_at = time.time()
         self._memory: Memory | None = None
-        self._decided: tuple[str, str, str] | None = None
+        self._actor = Actor(pods, tools.orders, tools.budgets, tools.events)
+        self._decisions = Decisions(tools.metrics)
         self._pace = Pace(tools.tick_seconds)
-        self._refused = False  # a sidecar refused the last order
 
     async def run(self) -> None:
         """Reconcile until the service is gone."""
@@ -133,50 +137,76 @@ class Reconciler:
     ) -> float:
         tools = self._tools
         owner = Owner(service.metadata.namespace, service.metadata.name, self.uid, service.spec)
-        trouble = await keep_children(tools.kube, tools.index, owner, tools.installation)
         gathered = await self._gatherer.gather(service, previous, at, self._started_at)
         plan = self._decide(gathered, previous)
+        trouble = await keep_children(tools.kube, tools.index, owner, tools.installation, plan.pods)
         refusal = await self._pods.check(owner, service.metadata.generation, at)
         if refusal is not None:
             plan = replace(plan, actions=())
         elif _disruptive(plan):
-            gathered, plan = await self._confirmed(service, previous, gathered, plan)
-        acted = await self._act(body, owner, plan, gathered, at)
+            gathered, plan = await self._confirmed(service, previous, plan)
+        acted = await self._actor.act(body["metadata"], owner, plan, gathered, at)
+        self._decisions.tell(gathered.snapshot, plan, previous.last_decision)
         trouble = graver(refusal, acted, trouble, _useless(gathered))
-        if trouble is not None:
-            await tools.events.post(body["metadata"], trouble.reason, "Reconcile", trouble.message, at, warning=True)
+        shown = await self._report(body, owner, plan, gathered, trouble, at)
+        return self._pause(gathered, plan, shown, acted)
+
+    async def _report(
+        self, body: Json, owner: Owner, plan: Plan, gathered: Gathered, trouble: Trouble | None, at: float
+    ) -> InferenceServiceStatus:
+        """Write the status, post what stands in the way, and set the gauges."""
+        tools, previous = self._tools, status_of(body)
+        for reason, message in _complaints(trouble, gathered):
+            await tools.events.post(body["metadata"], reason, "Reconcile", message, at, warning=True)
         report = Report(
             Observed(router_available(tools.index, self.uid), trouble),
             gathered.running,
             gathered.history,
             selector=_selector(owner),
             url=router_url(owner),
+            memory=self._memory,
+            yardstick=gathered.yardstick,
         )
         shown = status(gathered.snapshot, plan, previous, report)
         current = tools.index.services.get(self.uid)
         if current is not None:
             await tools.reporter.report(current, shown, at)
-        self._count(gathered, plan, shown)
-        return self._pause(gathered, plan, shown, acted)
+        for role in shown.roles:
+            tools.metrics.ready.labels(owner.namespace, owner.name, role.name.value).set(role.ready)
+        return shown
 
     def _decide(self, gathered: Gathered, previous: InferenceServiceStatus) -> Plan:
-        memory = self._memory or rebuild(self._started_at, previous.transition_history)
+        memory = self._memory or rebuild(self._started_at, previous)
         self._memory = fold(memory, gathered.snapshot)
         return decide(gathered.snapshot, self._memory)
 
     async def _confirmed(
-        self, service: InferenceService, previous: InferenceServiceStatus, first: Gathered, plan: Plan
+        self, service: InferenceService, previous: InferenceServiceStatus, plan: Plan
     ) -> tuple[Gathered, Plan]:
-        """Decide again on a fresh snapshot before anything that takes a pod out of service; act only on agreement."""
-        again = await self._gatherer.gather(service, previous, time.time(), self._started_at)
+        """Decide again before anything that takes a pod out of service, and act only on agreement.
+
+        The service is read from the API server itself: a hold, an approval that was withdrawn or another spec may not
+        have come by the watch yet.
+        """
+        live = await self._live(service)
+        again = await self._gatherer.gather(live or service, previous, time.time(), self._started_at)
         second = self._decide(again, previous)
-        if second.actions == plan.actions and self._still(service):
+        if live is not None and second.actions == plan.actions and self._still(live):
             return again, second
-        _log.info(
-            "%s/%s: plan %s did not hold on a second look", first.snapshot.namespace, first.snapshot.name, plan.id
-        )
         self.wake.set()
-        return again, replace(second, actions=())
+        return again, replace(second, actions=(), message=f"{second.message}; not acted on: a second look differs")
+
+    async def _live(self, service: InferenceService) -> InferenceService | None:
+        """The service as the API server has it now; None when it is gone or can't be served any more."""
+        meta = service.metadata
+        try:
+            body = await self._tools.kube.get(SERVICES_OF_INFERENCE, meta.namespace, meta.name)
+            found = InferenceService.model_validate({**body, "status": {}})
+        except (NotFound, ValidationError):
+            return None
+        self._tools.index.put_service(body)
+        same = found.metadata.uid == meta.uid and found.metadata.generation == meta.generation
+        return found if same and found.metadata.deletion_timestamp is None else None
 
     def _still(self, service: InferenceService) -> bool:
         """The service is there, and nobody has changed its spec since it was read."""
@@ -185,54 +215,12 @@ class Reconciler:
             return False
         return bool(body["metadata"].get("generation") == service.metadata.generation)
 
-    async def _act(self, body: Json, owner: Owner, plan: Plan, gathered: Gathered, at: float) -> Trouble | None:
-        """Carry out the plan in order; the first thing that only a human can remove."""
-        trouble: Trouble | None = None
-        meta = body["metadata"]
-        self._refused = False
-        for action in plan.actions:
-            match action:
-                case CreatePod():
-                    trouble = await self._pods.create(owner, action)
-                    if trouble is not None:
-                        break
-                case DeletePod():
-                    await self._pods.delete(owner, action)
-                    note = f"Pod {action.name}: {action.reason}"
-                    await self._tools.events.post(meta, reasons.POD_DELETED, "Delete", note, at)
-                case Transit():
-                    refusal = await self._tools.orders.order(plan, action, gathered)
-                    if refusal is not None:
-                        self._refused = True
-                        _log.warning("%s: %s", _key(body), refusal)
-                        await self._tools.events.post(
-                            meta, reasons.TRANSITION_REFUSED, "Transition", refusal, at, warning=True
-                        )
-        created = [action for action in plan.actions if isinstance(action, CreatePod)]
-        if created and trouble is None:
-            note = f"{len(created)} pods: {describe(plan)}"
-            await self._tools.events.post(meta, reasons.POD_CREATED, "Create", note, at)
-        return trouble
-
-    def _count(self, gathered: Gathered, plan: Plan, shown: InferenceServiceStatus) -> None:
-        snapshot, metrics = gathered.snapshot, self._tools.metrics
-        decided = (plan.id, describe(plan), plan.hold.reason if plan.hold else plan.reason)
-        if decided != self._decided:
-            self._decided = decided
-            kind = type(plan.actions[0]).__name__ if plan.actions else "Hold"
-            metrics.decisions.labels(snapshot.namespace, snapshot.name, kind, decided[2]).inc()
-            _log.info("%s/%s: %s (%s) %s", snapshot.namespace, snapshot.name, decided[1], decided[2], plan.message)
-        desired = total_target(snapshot.spec) if plan.pods is None else plan.pods
-        metrics.desired.labels(snapshot.namespace, snapshot.name).set(desired)
-        for role in shown.roles:
-            metrics.ready.labels(snapshot.namespace, snapshot.name, role.name.value).set(role.ready)
-
     def _pause(self, gathered: Gathered, plan: Plan, shown: InferenceServiceStatus, refusal: Trouble | None) -> float:
         """Look again soon while something is on its way; ever later while the API server refuses what is wanted."""
         if refusal is not None:
             return self._pace.failed()
         self._pace.succeeded()
-        acted = bool(plan.actions) and not self._refused
+        acted = bool(plan.actions) and not self._actor.refused
         soon = acted or shown.transition is not None or settling(gathered.snapshot)
         return self._pace.busy() if soon else self._quiet()
 
@@ -247,6 +235,12 @@ def _useless(gathered: Gathered) -> Trouble | None:
         return None
     pod, message = min(gathered.refusals.items())
     return Trouble(reasons.START_REFUSED, f"engine of {pod}: {message or 'refused to start'}")
+
+
+def _complaints(trouble: Trouble | None, gathered: Gathered) -> list[tuple[str, str]]:
+    """Reasons and words of what a human should know."""
+    told = [] if trouble is None else [(trouble.reason, trouble.message)]
+    return [*told, (reasons.ANNOTATION_UNREADABLE, gathered.problem)] if gathered.problem else told
 
 
 def _disruptive(plan: Plan) -> bool:

@@ -30,6 +30,7 @@ class PodRecord:
     role: Role  # at start
     layout: Layout  # at start
     layouts: tuple[Layout, ...]
+    accelerators: int = 0
     node: str = ""
     address: str = ""
     ready: bool = False
@@ -74,6 +75,7 @@ def pod_record(body: Json) -> PodRecord | None:
         role=config.initial_role,
         layout=config.initial_layout,
         layouts=tuple(config.layouts),
+        accelerators=config.accelerators,
         node=(body.get("spec") or {}).get("nodeName") or "",
         address=status.get("podIP") or "",
         ready=ready,

@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -60,6 +61,11 @@ class Settings(BaseModel):
     metrics_port: int = Field(
         default=names.PORT_OPERATOR_METRICS, ge=0, le=65535, description="its port; 0 takes a free one"
     )
+    namespace_accelerators: dict[str, int] = Field(
+        default={},
+        description="accelerators that the pods of a namespace may hold together, as NAMESPACE=NUMBER with commas"
+        " between them; *=NUMBER is for every other namespace; no limit where left out",
+    )
     router_replicas: int = Field(default=1, ge=1, le=64, description="router pods of one service")
     tick_seconds: float = Field(default=5.0, ge=0.2, le=60, description="pause between two looks at a quiet service")
     resync_seconds: float = Field(
@@ -70,6 +76,24 @@ class Settings(BaseModel):
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="least level logged")
     log_format: Literal["json", "text"] = Field(default="json", description="form of the log lines")
+
+    @field_validator("namespace_accelerators", mode="before")
+    @classmethod
+    def _limits(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        pairs = [part.strip().partition("=") for part in value.split(",") if part.strip()]
+        return {namespace.strip(): number.strip() for namespace, _, number in pairs}
+
+    @field_validator("namespace_accelerators")
+    @classmethod
+    def _limited(cls, value: dict[str, int]) -> dict[str, int]:
+        for namespace, number in value.items():
+            if namespace != "*" and not re.match(_DNS, namespace):
+                raise ValueError(f"{namespace!r} is not a namespace")
+            if number < 0:
+                raise ValueError(f"{namespace}={number} is below 0")
+        return value
 
     @field_validator("namespaces", mode="before")
     @classmethod
@@ -93,7 +117,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     """
     parser = argparse.ArgumentParser(prog="python -m gearshift.operator", description=__doc__, allow_abbrev=False)
     for name, field in Settings.model_fields.items():
-        default = "" if field.is_required() or field.default in (None, ()) else f" (default {field.default})"
+        default = "" if field.is_required() or field.default in (None, (), {}) else f" (default {field.default})"
         parser.add_argument(_flag(name), dest=name, metavar="VALUE", help=f"{field.description}{default}")
     flags = {name: value for name, value in vars(parser.parse_args(arguments)).items() if value is not None}
     variables = {name: environment[_variable(name)] for name in Settings.model_fields if _variable(name) in environment}

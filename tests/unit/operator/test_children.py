@@ -10,6 +10,7 @@ import yaml
 
 from gearshift.api import names
 from gearshift.operator.manifests.children import as_applied, build_children
+from gearshift.operator.manifests.disruption import build_budget
 from gearshift.operator.resources import BY_KIND
 from tests.unit.operator.builders import INSTALLATION, owner
 
@@ -36,6 +37,13 @@ def test_selectors_hold_immutable_labels_only() -> None:
 @pytest.mark.parametrize(("fields", "floor"), [({}, 0), ({"replicas": 4}, 3), ({"replicas": 0}, 0)])
 def test_evictions_take_one_pod_at_a_time(fields: dict[str, Any], floor: int) -> None:
     assert children(**fields)["PodDisruptionBudget/chat"]["spec"]["minAvailable"] == floor
+
+
+def test_evictions_follow_the_number_of_pods_that_scaling_wants() -> None:
+    """Not the number at start: that could let all pods go, or none."""
+    scaled = owner(roles=[{"name": "Unified", "replicas": 2, "max": 8}])
+    floors = [build_budget(scaled, pods)["spec"]["minAvailable"] for pods in (None, 1, 6)]
+    assert floors == [1, 0, 5]
 
 
 def test_the_control_port_is_open_to_operator_and_router_only() -> None:

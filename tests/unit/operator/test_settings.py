@@ -18,6 +18,12 @@ def test_namespaces_are_a_list_with_commas() -> None:
     assert parse(["--image", "x"], {}).namespaces == ()
 
 
+def test_budgets_are_pairs_with_commas() -> None:
+    settings = parse(["--image", "x", "--namespace-accelerators", "team-a=16, *=64"], {})
+    assert settings.namespace_accelerators == {"team-a": 16, "*": 64}
+    assert parse(["--image", "x"], {}).namespace_accelerators == {}
+
+
 def test_kubeconfig_falls_back_to_the_usual_variable() -> None:
     assert parse(["--image", "x"], {"KUBECONFIG": "/k"}).kubeconfig == "/k"
     assert parse(["--image", "x", "--kubeconfig", "/f"], {"KUBECONFIG": "/k"}).kubeconfig == "/f"
@@ -32,6 +38,9 @@ def test_kubeconfig_falls_back_to_the_usual_variable() -> None:
         (["--image", "x", "--prometheus-url", "file:///etc"], "--prometheus-url"),
         (["--image", "x", "--prometheus-url", "http://user:pw@host"], "--prometheus-url"),
         (["--image", "x", "--namespaces", "a,B"], "'B' is not a namespace"),
+        (["--image", "x", "--namespace-accelerators", "a=x"], "--namespace-accelerators"),
+        (["--image", "x", "--namespace-accelerators", "a=-1"], "a=-1 is below 0"),
+        (["--image", "x", "--namespace-accelerators", "A_b=1"], "'A_b' is not a namespace"),
         (["--image", "x y"], "--image (GEARSHIFT_OPERATOR_IMAGE) 'x y'"),
         (["--image", "x", "--log-level", "LOUD"], "--log-level (GEARSHIFT_OPERATOR_LOG_LEVEL) 'LOUD'"),
     ],

@@ -93,6 +93,8 @@ TABLE: dict[str, tuple[Json, set[str]]] = {
     "policy.dwell": ({"policy": {"dwell": "10s"}}, POLICY),
     "policy.cooldown": ({"policy": {"cooldown": "10s"}}, POLICY),
     "policy.drainTimeout": ({"policy": {"drainTimeout": "10s"}}, {"pod"}),
+    "policy.maxTransitionsPerHour": ({"policy": {"maxTransitionsPerHour": 1}}, POLICY),
+    "policy.maxAccelerators": ({"policy": {"maxAccelerators": 8}}, POLICY),
     "override.layout": ({"override": {"layout": "TP", "until": UNTIL}}, POLICY),
     "override.role": ({"override": {"role": "Unified", "until": UNTIL}}, POLICY),
     "override.until": ({"override": {"layout": "TP", "until": UNTIL}}, POLICY),

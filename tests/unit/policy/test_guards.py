@@ -7,11 +7,11 @@ import pytest
 
 from gearshift.api import reasons
 from gearshift.api.v1alpha1 import InferenceServiceSpec
-from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind
-from gearshift.policy import guards
+from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind, TransitionResult
+from gearshift.policy import guards, tuning
 from gearshift.policy.fleet import Fleet
-from gearshift.policy.plan import Memory, Transit
-from gearshift.policy.snapshot import InFlight, PodView, Snapshot
+from gearshift.policy.plan import Memory, Move, Transit
+from gearshift.policy.snapshot import Ended, InFlight, PodView, Snapshot
 from gearshift.policy.verdict import Source
 from tests.unit.policy.build import NOW, pod, pods, seasoned, snapshot, spec, split, starting
 
@@ -36,6 +36,7 @@ def vetoed(guard: guards.Guard, state: Snapshot, transit: Transit = LAYOUT, memo
 
 
 TWO = (pod(0), pod(1))
+PREFILL, DECODE, UNIFIED = Role.PREFILL, Role.DECODE, Role.UNIFIED
 
 
 def test_human_hold() -> None:
@@ -123,7 +124,116 @@ def test_role_ceiling(service: InferenceServiceSpec, receiver: Role, reason: str
     assert vetoed(guards.role_ceiling, state, to(receiver, "chat-3")) == reason
 
 
-PREFILL, DECODE, UNIFIED = Role.PREFILL, Role.DECODE, Role.UNIFIED
+def ended(ago: float, result: TransitionResult = TransitionResult.ROLLED_BACK, **changes: Any) -> Ended:
+    """A change of chat-0 to DP that ended some seconds ago."""
+    fields = {"pod": "chat-0", "kind": TransitionKind.LAYOUT, "from_": "TP", "to": "DP", **changes}
+    return Ended(**fields, result=result, at=NOW - ago)
+
+
+COMMITTED, FAILED = TransitionResult.COMMITTED, TransitionResult.FAILED
+
+
+@pytest.mark.parametrize(
+    ("past", "reason"),
+    [
+        ((), None),
+        ((ended(29),), reasons.BACKOFF),
+        ((ended(30),), None),
+        ((ended(29, FAILED),), reasons.BACKOFF),
+        ((ended(59), ended(100)), reasons.BACKOFF),
+        ((ended(60), ended(100)), None),
+        ((ended(119), ended(200), ended(300)), reasons.BACKOFF),
+        ((ended(59), ended(100, COMMITTED), ended(200), ended(300)), None),
+        ((ended(1, COMMITTED), ended(2)), None),
+        ((ended(1, kind=TransitionKind.ROLE, from_="Prefill", to="Decode"),), None),
+        (tuple(ended(tuning.BACKOFF_MOST_SECONDS - 1 + n) for n in range(10)), reasons.BACKOFF),
+        (tuple(ended(tuning.BACKOFF_MOST_SECONDS + n) for n in range(10)), None),
+    ],
+)
+def test_backoff_doubles_with_each_failure_since_the_last_commit(past: tuple[Ended, ...], reason: str | None) -> None:
+    """Cooldown 15 s: 30, 60, 120 s, up to a bound; the order in which failures are listed does not matter."""
+    assert vetoed(guards.backoff, snapshot(TWO, ended=past)) == reason
+    assert vetoed(guards.backoff, snapshot(TWO, ended=past[::-1])) == reason
+
+
+@pytest.mark.parametrize(
+    ("past", "created", "reason"),
+    [
+        (ended(900, FAILED, retryable=False), 1000, reasons.TERMINAL_FAILURE),
+        (ended(900, FAILED, retryable=False), 800, None),
+        (ended(900, FAILED), 1000, None),
+        (ended(900, FAILED, retryable=False, pod="chat-1"), 1000, None),
+        (ended(900, FAILED, retryable=False, to="Shift"), 1000, None),
+        (ended(900, COMMITTED, retryable=False), 1000, None),
+    ],
+)
+def test_what_failed_for_good_is_not_tried_again_on_that_pod(past: Ended, created: float, reason: str | None) -> None:
+    """A pod of the same name that was made after the failure is another one."""
+    state = snapshot((pod(0, created_at=NOW - created), pod(1)), ended=(past,))
+    assert vetoed(guards.terminal_failure, state) == reason
+
+
+def moved(ago: float, pod_name: str = "chat-1", from_: str = "DP", to: str = "TP", **changes: Any) -> Move:
+    """A pod came out of a change some seconds ago."""
+    fields = {"pod": pod_name, "kind": TransitionKind.LAYOUT, "from_": from_, "to": to, **changes}
+    return Move(at=NOW - ago, **fields)
+
+
+@pytest.mark.parametrize(
+    ("move", "wanted_for", "reason"),
+    [
+        (moved(119), 200, reasons.UNDOES),  # wanted before the move ended: old evidence
+        (moved(119), None, reasons.UNDOES),  # not wanted by load at all
+        (moved(60), 29, reasons.UNDOES),  # new evidence, but less than a window of it
+        (moved(60), 30, None),
+        (moved(120), 200, None),  # long ago
+        (moved(10, from_="TP", to="DP"), 200, None),  # the same direction
+        (moved(10, kind=TransitionKind.ROLE, from_="Decode", to="Prefill"), 200, None),
+        (moved(10, pod_name="chat-0"), 200, reasons.UNDOES),
+    ],
+)
+def test_no_change_undoes_a_recent_one_without_new_evidence(
+    move: Move, wanted_for: float | None, reason: str | None
+) -> None:
+    """Whichever pod it was."""
+    wants = {} if wanted_for is None else {"Layout:DP": NOW - wanted_for}
+    memory = seasoned(moves=(move,), evidence_since=wants)
+    assert vetoed(guards.undoing, snapshot(TWO), memory=memory) == reason
+
+
+def test_a_flip_back_needs_new_evidence_too() -> None:
+    move = moved(60, kind=TransitionKind.ROLE, from_="Decode", to="Prefill")
+    state = snapshot(pods(2, 2), split(2, 2))
+    assert vetoed(guards.undoing, state, to(DECODE), seasoned("Role:Decode", moves=(move,))) == reasons.UNDOES
+    assert vetoed(guards.undoing, state, to(PREFILL, "chat-3"), seasoned("Role:Prefill", moves=(move,))) is None
+
+
+@pytest.mark.parametrize(
+    ("most", "moves", "failures", "reason"),
+    [
+        (3, 2, 0, None), (3, 3, 0, reasons.HOURLY_LIMIT), (3, 2, 1, reasons.HOURLY_LIMIT), (None, 11, 0, None),
+        (None, 12, 0, reasons.HOURLY_LIMIT),
+    ],
+)  # fmt: skip
+def test_transitions_per_hour(most: int | None, moves: int, failures: int, reason: str | None) -> None:
+    """Failed ones count; those of an hour ago do not."""
+    policy = {} if most is None else {"maxTransitionsPerHour": most}
+    memory = seasoned(moves=(moved(3600), *(moved(3599 - n) for n in range(moves))))
+    past = (ended(3600), *(ended(3599 - n) for n in range(failures)))
+    state = snapshot(TWO, spec(replicas=2, policy=policy), ended=past)
+    assert vetoed(guards.hourly_limit, state, memory=memory) == reason
+
+
+def test_a_large_service_may_change_more_often() -> None:
+    memory = seasoned(moves=tuple(moved(3599 - n) for n in range(18)))
+    assert vetoed(guards.hourly_limit, snapshot(tuple(pod(n) for n in range(3))), memory=memory) is not None
+    assert vetoed(guards.hourly_limit, snapshot(tuple(pod(n) for n in range(4))), memory=memory) is None
+
+
+def test_the_hold_says_why_it_was_set() -> None:
+    hold = guards.human_hold(context(snapshot(TWO, hold=True, hold_note="incident 7")), LAYOUT)
+    assert hold is not None
+    assert hold.message == "the hold annotation is set: incident 7"
 
 
 @pytest.mark.parametrize(
@@ -165,7 +275,7 @@ def test_the_first_veto_wins_in_the_order_of_the_chain() -> None:
         found.append(None if hold is None else hold.reason)
     assert found == [
         reasons.HUMAN_HOLD, reasons.ROLLOUT_IN_PROGRESS, reasons.TRANSITION_IN_FLIGHT, reasons.RESTART_HOLD,
-        reasons.DWELL, reasons.COOLDOWN, reasons.ROLE_FLOOR, None, None,
+        reasons.DWELL, reasons.COOLDOWN, None, None, None, None, reasons.ROLE_FLOOR, None, None,
     ]  # fmt: skip
     first = guards.veto(context(state, memory), to(DECODE), Source.POLICY)
     assert first is not None

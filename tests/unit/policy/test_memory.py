@@ -4,7 +4,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from gearshift.api.v1alpha1.status import TransitionRecord
+from gearshift.api.v1alpha1.status import InferenceServiceStatus, TransitionRecord
 from gearshift.api.vocabulary import PodPhase, Role, TransitionKind, TransitionResult
 from gearshift.policy.memory import fold, rebuild
 from gearshift.policy.plan import Memory
@@ -97,6 +97,9 @@ def record(pod_name: str, started: float, finished: float | None) -> TransitionR
 def test_rebuild_takes_the_latest_end_of_each_pod() -> None:
     """A transition that has not ended counts from its start."""
     history = [record("a", NOW - 90, NOW - 80), record("a", NOW - 50, NOW - 40), record("b", NOW - 20, None)]
-    memory = rebuild(NOW, history)
-    assert memory == Memory(NOW, NOW - 20, {"a": NOW - 40, "b": NOW - 20})
-    assert rebuild(NOW, []) == Memory(NOW)
+    memory = rebuild(NOW, InferenceServiceStatus(transition_history=history))
+    assert replace(memory, moves=()) == Memory(NOW, NOW - 20, {"a": NOW - 40, "b": NOW - 20})
+    assert [(move.at, move.pod, move.from_, move.to) for move in memory.moves] == [
+        (NOW - 80, "a", "TP", "DP"), (NOW - 40, "a", "TP", "DP"), (NOW - 20, "b", "TP", "DP"),
+    ]  # fmt: skip
+    assert rebuild(NOW, InferenceServiceStatus()) == Memory(NOW)

@@ -37,6 +37,21 @@ class Policy(FrozenModel):
         default=Duration("60s"), description="Longest wait for requests in flight before a transition is given up."
     )
 
+    max_transitions_per_hour: int | None = Field(
+        default=None,
+        ge=1,
+        le=3600,
+        description="Most changes of layout or role that the policy makes in an hour; 12, or 6 for each pod if that is "
+        "more, when left out. Overrides and bounds are not counted against it.",
+    )
+    max_accelerators: int | None = Field(
+        default=None,
+        ge=0,
+        le=8000,
+        description="Budget: no pod is added with which the service would hold more accelerators. No limit when left "
+        "out.",
+    )
+
     @model_validator(mode="after")
     def _rules(self) -> Self:
         check(specrules.POLICY, self)

@@ -79,6 +79,16 @@ class TransitionRecord(StatusModel):
     finished_at: Timestamp | None = None
     duration_milliseconds: int | None = None
     proof: ProofStatus | None = None
+    retryable: bool | None = Field(
+        default=None, description="Of a failure: whether another try may succeed, or only another pod or a human helps."
+    )
+
+
+class ApprovalStatus(StatusModel):
+    """The approval that the operator has seen."""
+
+    plan: Short
+    until: Timestamp
 
 
 class Decision(StatusModel):
@@ -114,3 +124,6 @@ class InferenceServiceStatus(StatusModel):
     transition: TransitionRecord | None = None
     transition_history: list[TransitionRecord] = Field(default=[], max_length=MAX_HISTORY)
     last_decision: Decision | None = None
+    approval: ApprovalStatus | None = Field(
+        default=None, description="The plan that a human has approved, and until when."
+    )

@@ -12,8 +12,11 @@ from gearshift.operator.manifests.meta import Installation, Manifest, Owner
 APPLIED: Final = f"{names.GROUP}/applied"  # annotation: digest of the manifest that was applied last
 
 
-def build_children(owner: Owner, installation: Installation) -> list[Manifest]:
-    """Manifests in the order in which they are applied: what pods need comes first."""
+def build_children(owner: Owner, installation: Installation, pods: int | None = None) -> list[Manifest]:
+    """Manifests in the order in which they are applied: what pods need comes first.
+
+    ``pods`` is the number that scaling wants, None where the spec says it.
+    """
     manifests = [
         access.build_engine_account(owner),
         access.build_router_account(owner),
@@ -22,7 +25,7 @@ def build_children(owner: Owner, installation: Installation) -> list[Manifest]:
         network.build_network_policy(owner, installation),
         services.build_pods_service(owner),
         services.build_router_service(owner),
-        disruption.build_budget(owner),
+        disruption.build_budget(owner, pods),
         router.build_router(owner, installation),
     ]
     for manifest in manifests:
