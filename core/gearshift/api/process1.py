@@ -12,7 +12,7 @@ import signal
 from types import FrameType
 from typing import Final
 
-BLOCKED: Final = ("env", "--block-signal=TERM")
+BLOCKED: Final = ("/usr/bin/env", "--block-signal=TERM")
 """Start of the command of a container whose program imports this module; needs coreutils 8.31 or later."""
 
 
