@@ -22,8 +22,8 @@ from gearshift.scheduling.choose import Trust
 
 log = logging.getLogger(__name__)
 
-HEARD_SECONDS: Final = 5.0
-"""A state may be this old: for so long, and no longer, does a sidecar wait for a router whose stream it has lost."""
+HEARD_SECONDS: Final = 4.0
+"""A state may be this old. A sidecar waits 5 s for a router whose stream it has lost, and then switches without it."""
 SETTLING_SECONDS: Final = 3.0  # so long a pod that came may take until its state is heard
 SUSPECT_SECONDS: Final = 2.0  # how long a failed connection counts against a pod
 
