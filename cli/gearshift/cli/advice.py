@@ -8,9 +8,13 @@ from gearshift.api import reasons
 AT_REST: Final = frozenset({reasons.STEADY, reasons.OVERRIDE})
 """Reasons of a Hold that nothing keeps back: all is as the policy, or an order, wants it."""
 
+WAITING: Final = frozenset({reasons.AWAITING_APPROVAL, reasons.APPROVAL_EXPIRED})
+"""Reasons of a Hold that a human's approval ends."""
+
 _ADVICE: Final = {
     reasons.ADVISORY: "policy.actuation is Advisory, so it is only reported; set it to Approve or Auto to have it done",
     reasons.AWAITING_APPROVAL: "kubectl gearshift approve {name} {plan}",
+    reasons.APPROVAL_EXPIRED: "kubectl gearshift approve {name} {plan}",
     reasons.HUMAN_HOLD: "kubectl gearshift release {name}",
     reasons.ROLLOUT_IN_PROGRESS: "wait: layouts and roles keep still until no pod of an older spec is left",
     reasons.ROLLOUT_WAITING: "wait: the next pod is replaced once every other pod serves",
@@ -21,6 +25,11 @@ _ADVICE: Final = {
     reasons.RESTART_HOLD: "wait: the operator has watched for less than policy.window",
     reasons.DWELL: "wait: a pod keeps its layout and role for policy.dwell",
     reasons.COOLDOWN: "wait: a service rests for policy.cooldown after a transition",
+    reasons.BACKOFF: "wait, or see why the last tries failed: kubectl gearshift history {name}",
+    reasons.TERMINAL_FAILURE: "see why: kubectl gearshift history {name}; delete the pod to have it made anew",
+    reasons.UNDOES: "wait: a change is undone only on evidence that is younger than it",
+    reasons.HOURLY_LIMIT: "wait, or raise spec.policy.maxTransitionsPerHour",
+    reasons.BUDGET_EXHAUSTED: "raise spec.policy.maxAccelerators, or the namespace's budget",
     reasons.ROLE_FLOOR: "lower min of the role in spec.roles, or add pods",
     reasons.ROLE_CEILING: "raise max of the role in spec.roles",
     reasons.CAPACITY_KEPT: "wait until more pods serve, or add pods",

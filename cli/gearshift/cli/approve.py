@@ -5,19 +5,20 @@ import argparse
 from functools import partial
 from typing import Any
 
-from gearshift.api import names, reasons
+from gearshift.api import names
 from gearshift.api.approval import APPROVAL_SECONDS, Approval
 from gearshift.api.base import rfc3339
 from gearshift.api.v1alpha1.status import Decision
 from gearshift.api.vocabulary import Actuation
 from gearshift.cli import options
+from gearshift.cli.advice import WAITING
 from gearshift.cli.errors import RefusedError
 from gearshift.cli.explainpage import proposed
 from gearshift.cli.follow import Narrator, follow
-from gearshift.cli.goals import PlanGoal, ended
+from gearshift.cli.goals import PlanGoal, carried_out, ended
 from gearshift.cli.service import Service
 from gearshift.cli.session import Session, now, session
-from gearshift.cli.statuspage import decision_words, why
+from gearshift.cli.statuspage import decision_words, message_words, shape_words, why
 
 
 def add_to(commands: Any) -> None:
@@ -44,20 +45,19 @@ def run(arguments: argparse.Namespace) -> None:
     with session(arguments) as here:
         service = here.service(arguments.name)
         decision = _waiting(service, arguments.plan)
-        here.say(f"plan {decision.plan}: {'; '.join([*proposed(service), why(decision)])}")
+        here.say(f"plan {decision.plan}: {'; '.join([*proposed(service), message_words(decision)])}")
         approval = Approval(decision.plan, until.timestamp())
         body = here.kube.annotate(service.body, {names.ANNOTATION_APPROVE: str(approval)}, dry_run=here.dry_run)
         here.changed(body, f"approved: plan {decision.plan} until {rfc3339(until)}")
         if arguments.wait and not here.dry_run:
             body = _follow(here, service, decision.plan, arguments.timeout)
-        if here.output is not None:
-            here.show("", body)
+        here.show_object(body)
 
 
 def _waiting(service: Service, plan: str | None) -> Decision:
     """The decision that waits for approval, if it is that of ``plan``."""
     decision = service.status.last_decision
-    if decision is None or decision.reason != reasons.AWAITING_APPROVAL:
+    if decision is None or decision.reason not in WAITING:
         last = "nothing has been decided yet"
         if decision is not None:
             last = f"the last decision is {decision_words(decision)}"
@@ -72,8 +72,11 @@ def _waiting(service: Service, plan: str | None) -> Decision:
 
 def _follow(here: Session, before: Service, plan: str, timeout_seconds: float) -> dict[str, Any]:
     seen = ended(before)
-    goal, narrator = PlanGoal(before.uid, plan, seen), Narrator(seen, before.generation)
+    goal, narrator = PlanGoal(before.uid, plan, seen), Narrator(seen, before.generation, plan)
     done = follow(partial(here.service, before.name), goal, narrator, here.say, timeout_seconds)
-    last = done.status.last_decision
-    here.say(f"plan {plan} waits no longer; now {'-' if last is None else decision_words(last)}")
+    if carried_out(done, plan, seen):
+        here.say(f"plan {plan} is carried out: {shape_words(done)}")
+    else:
+        last = done.status.last_decision
+        here.say(f"plan {plan} waits no longer: {'-' if last is None else decision_words(last)}; {shape_words(done)}")
     return done.body

@@ -55,12 +55,12 @@ def unknown_metrics(service: Service) -> list[str]:
 
 
 def proposed(service: Service) -> list[str]:
-    """What the plan that waits for approval would change, such as ``LayoutConverged: chat-0 to DP``."""
+    """What the plan that waits for approval would change, such as ``layout of chat-0 to DP``."""
     decision = service.status.last_decision
-    if decision is None or decision.reason != reasons.AWAITING_APPROVAL:
+    if decision is None:
         return []
     start = f"plan {decision.plan}: "
-    waiting = [each for each in service.status.conditions if each.reason == reasons.AWAITING_APPROVAL]
+    waiting = [each for each in service.status.conditions if each.message.startswith(start)]
     kinds = {conditions.LAYOUT_CONVERGED: "layout", conditions.ROLES_CONVERGED: "role"}
     return [f"{kinds.get(each.type, each.type)} of {each.message.removeprefix(start)}" for each in waiting]
 

@@ -24,32 +24,40 @@ class Goal(Protocol):
 
 
 class Narrator:
-    """Tells each step once. ``since`` is the generation from which on a decision is about the order."""
+    """Tells each step once. ``since`` is the generation from which on a decision is about the order.
 
-    def __init__(self, seen: frozenset[str], since: int) -> None:
+    That ``plan`` waits for approval is not told: it has just been approved.
+    """
+
+    def __init__(self, seen: frozenset[str], since: int, plan: str | None = None) -> None:
         self._seen = set(seen)
         self._since = since
+        self._plan = plan
         self._last = ""
 
-    def lines(self, service: Service) -> list[str]:
-        """What is new in a service."""
+    def ended(self, service: Service) -> list[str]:
+        """Transitions that have ended since the last look, oldest first."""
         found = []
         for record in reversed(service.status.transition_history):
             if key(record) not in self._seen:
                 self._seen.add(key(record))
                 took = duration(record.duration_milliseconds)
                 found.append(f"{transition_words(record)}: {record.result.value} in {took}: {outcome_words(record)}")
-        step = self._step(service)
-        if step is not None and step != self._last:
-            self._last = step
-            found.append(step)
         return found
 
+    def step(self, service: Service) -> list[str]:
+        """What goes on, if it is not what went on at the last look."""
+        step = self._step(service)
+        if step is None or step == self._last:
+            return []
+        self._last = step
+        return [step]
+
     def _step(self, service: Service) -> str | None:
-        running = service.status.transition
+        running, decision = service.status.transition, service.status.last_decision
         if running is not None and running.result is TransitionResult.RUNNING:
             return f"{transition_words(running)}: {running.phase.value}"
-        if service.status.observed_generation < self._since:
+        if service.status.observed_generation < self._since or (decision is not None and decision.plan == self._plan):
             return None
         held = waits_for(service)
         return None if held is None else f"waiting: {held}"
@@ -76,10 +84,12 @@ def follow(
         except UnreachableError as problem:
             last = str(problem)
         else:
-            for line in narrator.lines(service):
+            for line in narrator.ended(service):
                 say(line)
             if goal.reached(service):
                 return service
+            for line in narrator.step(service):
+                say(line)
             last = _last_known(service)
         if clock() >= deadline:
             raise RefusedError(f"not done after {span(timeout_seconds)}: {last}")

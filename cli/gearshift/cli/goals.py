@@ -62,8 +62,7 @@ class PlanGoal:
         """
         same_object(service, self.uid)
         status = service.status
-        found = [each for each in status.transition_history if key(each) not in self.seen]
-        own = [each for each in found if each.id.startswith(f"{self.plan}-")]
+        own = carried_out(service, self.plan, self.seen)
         check(service, own)
         if own:
             return True
@@ -81,6 +80,12 @@ def key(record: TransitionRecord) -> str:
 def ended(service: Service) -> frozenset[str]:
     """Keys of the transitions that have ended."""
     return frozenset(key(record) for record in service.status.transition_history)
+
+
+def carried_out(service: Service, plan: str, seen: frozenset[str]) -> list[TransitionRecord]:
+    """Transitions of a plan that have ended since."""
+    history = service.status.transition_history
+    return [each for each in history if each.id.startswith(f"{plan}-") and key(each) not in seen]
 
 
 def same_object(service: Service, uid: str) -> None:
@@ -114,10 +119,10 @@ def _has_layout(service: Service, layout: Layout) -> bool:
 
 def _has_role(service: Service, role: Role) -> bool:
     """All pods above the other roles' floors, and below the ceiling of this one, serve in it."""
-    spec, roles = service.spec(), {each.name: each for each in service.status.roles}
+    bounds = {each.name: each for each in service.roles}
+    roles = {each.name: each for each in service.status.roles}
     if any(each.ready < each.desired for each in roles.values()) or role not in roles:
         return False
-    bounds = spec.role(role)
-    full = bounds is not None and roles[role].desired >= ceiling(bounds, service.status.replicas)
-    floors = {each.name: each.floor for each in spec.roles}
-    return full or all(each.desired <= floors.get(each.name, 0) for each in roles.values() if each.name is not role)
+    full = role in bounds and roles[role].desired >= ceiling(bounds[role], service.status.replicas)
+    others = [each for each in roles.values() if each.name is not role]
+    return full or all(each.desired <= bounds[each.name].floor for each in others if each.name in bounds)

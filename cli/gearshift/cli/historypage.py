@@ -47,7 +47,8 @@ def outcome_words(record: TransitionRecord) -> str:
         return proof_words(record.proof)
     if record.result is TransitionResult.RUNNING:
         return record.phase.value
-    return ": ".join(words for words in (record.reason, record.message) if words) or "-"
+    words = [word for word in (record.reason, record.message) if word]
+    return ": ".join(words) + (", for good" if record.retryable is False else "") if words else "-"
 
 
 def _row(record: TransitionRecord, now: datetime) -> list[str]:

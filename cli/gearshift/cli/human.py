@@ -50,8 +50,7 @@ def run_hold(arguments: argparse.Namespace) -> None:
         running = service.status.transition
         if running is not None:
             here.say(f"the transition of {running.pod} to {running.to} that runs goes on to its end")
-        if here.output is not None:
-            here.show("", body)
+        here.show_object(body)
 
 
 def run_release(arguments: argparse.Namespace) -> None:
@@ -67,8 +66,7 @@ def run_release(arguments: argparse.Namespace) -> None:
         _check(service, force=arguments.force_conflicts)
         body = here.kube.remove(service.body, pointers, dry_run=here.dry_run) if pointers else service.body
         here.changed(body, f"released: {' and '.join(words)}" if words else "was not held and had no order")
-        if here.output is not None:
-            here.show("", body)
+        here.show_object(body)
 
 
 def _removals(service: Service) -> tuple[dict[str, Any], list[str]]:

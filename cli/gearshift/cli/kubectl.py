@@ -2,6 +2,7 @@
 """``kubectl gearshift``: the plugin's parser, and exit codes: 0 done, 1 refused or not found, 2 wrong usage."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -38,7 +39,7 @@ def guarded(prog: str, chosen: argparse.Namespace) -> int:
     except RefusedError as error:
         return _said(prog, error, 1)
     except BrokenPipeError:
-        sys.stderr.close()  # nobody reads on; Python would complain about the rest of stdout
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads on; what is left goes nowhere
         return 1
     except KeyboardInterrupt:
         return 130

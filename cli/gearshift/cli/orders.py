@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from gearshift.api.base import rfc3339
+from gearshift.api.v1alpha1 import Override
 from gearshift.api.vocabulary import Layout, Role
 from gearshift.cli import options
 from gearshift.cli.errors import ConflictError, RefusedError
@@ -17,6 +18,7 @@ from gearshift.cli.follow import Narrator, follow
 from gearshift.cli.goals import OrderGoal, ended
 from gearshift.cli.service import Service
 from gearshift.cli.session import Session, now, session
+from gearshift.cli.statuspage import shape_words
 
 _SECONDS: Final = 1800.0
 
@@ -70,8 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
         here.changed(body, words)
         if arguments.wait and not here.dry_run:
             body = _follow(here, service, Service.read(body), arguments.timeout)
-        if here.output is not None:
-            here.show("", body)
+        here.show_object(body)
 
 
 def _check(service: Service, override: dict[str, str]) -> None:
@@ -81,14 +82,13 @@ def _check(service: Service, override: dict[str, str]) -> None:
             f"{service.where} is held ({service.hold}), so that no order acts; "
             f"release it first: kubectl gearshift release {service.name}"
         )
-    spec = service.spec()
-    if "layout" in override and override["layout"] not in spec.parallelism.layouts:
-        allowed = ", ".join(spec.parallelism.layouts)
-        raise RefusedError(f"{service.where}: {override['layout']!r} is not in spec.parallelism.layouts: {allowed}")
-    if "role" in override and spec.role(Role(override["role"])) is None:
-        allowed = ", ".join(role.name for role in spec.roles)
-        raise RefusedError(f"{service.where}: {override['role']!r} is not in spec.roles: {allowed}")
-    service.spec(override=override)
+    order = Override.model_validate(override)
+    roles = [role.name for role in service.roles]
+    if order.layout is not None and order.layout not in service.layouts:
+        allowed = ", ".join(service.layouts)
+        raise RefusedError(f"{service.where}: {order.layout.value!r} is not in spec.parallelism.layouts: {allowed}")
+    if order.role is not None and order.role not in roles:
+        raise RefusedError(f"{service.where}: {order.role.value!r} is not in spec.roles: {', '.join(roles)}")
 
 
 def _apply(here: Session, service: Service, override: dict[str, str], *, force: bool) -> dict[str, Any]:
@@ -109,10 +109,5 @@ def _follow(here: Session, before: Service, after: Service, timeout_seconds: flo
     goal = OrderGoal(after.uid, after.generation, after.body["spec"]["override"], seen)
     narrator = Narrator(seen, after.generation)
     done = follow(partial(here.service, after.name), goal, narrator, here.say, timeout_seconds)
-    here.say(f"{done.where} is as ordered: layout {done.status.layout or '-'}, roles {roles_words(done)}")
+    here.say(f"{done.where} is as ordered: {shape_words(done)}")
     return done.body
-
-
-def roles_words(service: Service) -> str:
-    """``1 Prefill, 3 Decode``."""
-    return ", ".join(f"{role.ready} {role.name.value}" for role in service.status.roles) or "-"

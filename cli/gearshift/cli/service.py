@@ -2,7 +2,7 @@
 """One InferenceService as the commands read it: its status by type, and of its spec what a human asks about.
 
 The spec is kept as it came, so that the service of a newer operator, with fields that this version does not know, can
-still be shown; only an order is checked against the types.
+still be shown and ordered about.
 """
 
 from dataclasses import dataclass
@@ -12,9 +12,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from gearshift.api import names
+from gearshift.api.approval import Approval
 from gearshift.api.conditions import Condition
-from gearshift.api.v1alpha1 import InferenceServiceSpec, InferenceServiceStatus
-from gearshift.api.vocabulary import Actuation
+from gearshift.api.v1alpha1 import InferenceServiceStatus, Parallelism, RoleSpec
+from gearshift.api.vocabulary import Actuation, Role
 from gearshift.cli.errors import RefusedError
 
 Json = dict[str, Any]
@@ -102,16 +103,30 @@ class Service:
         raw = self.body["spec"].get("override")
         return None if raw is None else Order.read(raw)
 
-    def spec(self, **changes: Any) -> InferenceServiceSpec:
-        """The spec by its types, with some fields replaced.
-
-        Raises:
-            RefusedError: it is not servable so; names object, field and value.
-        """
+    @property
+    def approval(self) -> Approval | None:
+        """What the approving annotation says; None without one, and for one that can't be read."""
         try:
-            return InferenceServiceSpec.model_validate({**self.body["spec"], **changes})
-        except ValidationError as problem:
-            raise RefusedError(f"{self.where}: {first_error(problem, 'spec')}") from problem
+            found = Approval.parse(self.annotations[names.ANNOTATION_APPROVE])
+        except (KeyError, ValueError):
+            return None
+        seen = self.status.approval
+        if found.until is None and seen is not None and seen.plan == found.plan:
+            return Approval(found.plan, seen.until.timestamp())
+        return found
+
+    @property
+    def layouts(self) -> list[str]:
+        """Layouts that pods may take."""
+        parallelism: Json = self.body["spec"].get("parallelism") or {}
+        return list(parallelism.get("layouts", Parallelism().layouts))
+
+    @property
+    def roles(self) -> list[RoleSpec]:
+        """Roles that pods may take; of a role no more is read than this version knows."""
+        known = {field.alias or name for name, field in RoleSpec.model_fields.items()}
+        listed = self.body["spec"].get("roles") or [{"name": Role.UNIFIED}]
+        return [RoleSpec.model_validate({key: role[key] for key in known & role.keys()}) for role in listed]
 
     def condition(self, kind: str) -> Condition | None:
         """A condition by its type."""

@@ -41,6 +41,12 @@ class Session:
         """Print a result: ``text`` for people or ``facts`` for machines."""
         sys.stdout.write(text if self.output is None else document(facts, self.output))
 
+    def show_object(self, body: Json) -> None:
+        """Print the object that a write has returned, where machines read it; as kubectl, without managed fields."""
+        if self.output is not None:
+            metadata = {key: value for key, value in body["metadata"].items() if key != "managedFields"}
+            sys.stdout.write(document({**body, "metadata": metadata}, self.output))
+
     def changed(self, body: Json, words: str) -> None:
         """Say what a write has done to the object that it returned."""
         suffix = " (server dry run)" if self.dry_run else ""

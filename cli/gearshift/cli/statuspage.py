@@ -2,10 +2,11 @@
 """``status``: what a service is, what it does now and what a human has ordered; for people and for machines."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from gearshift.api import conditions
+from gearshift.api.approval import Approval
 from gearshift.api.base import rfc3339
 from gearshift.api.v1alpha1.status import Decision, PodStatus, TransitionRecord
 from gearshift.cli.output import age, counted, pairs, shortened, span, table
@@ -42,6 +43,7 @@ def facts(service: Service, now: datetime) -> Json:
         "actuation": service.actuation,
         "hold": service.hold,
         "override": None if order is None else {**service.body["spec"]["override"], "active": order.until > now},
+        "approval": None if service.approval is None else str(service.approval),
         **{key: status[key] for key in shown if key in status},
         **{key: status.get(key) for key in moving},
     }
@@ -53,9 +55,14 @@ def transition_words(record: TransitionRecord) -> str:
 
 
 def why(decision: Decision) -> str:
-    """``Cooldown: the last transition ended 3 s ago``, without what a command shows elsewhere: plan id and query."""
-    message = decision.message.removesuffix(f"; approve plan {decision.plan}").partition("; query ")[0]
+    """``Cooldown: the last transition ended 3 s ago``."""
+    message = message_words(decision)
     return f"{decision.reason}: {message}" if message else decision.reason
+
+
+def message_words(decision: Decision) -> str:
+    """The message without what a command shows elsewhere: plan id and query."""
+    return decision.message.removesuffix(f"; approve plan {decision.plan}").partition("; query ")[0]
 
 
 def decision_words(decision: Decision) -> str:
@@ -68,9 +75,26 @@ def order_words(service: Service, now: datetime) -> str:
     order = service.order
     if order is None:
         return "none"
-    left = (order.until - now).total_seconds()
-    rest = f"{span(left)} left" if left > 0 else f"expired {span(-left)} ago"
-    return f"{order.words} until {rfc3339(order.until)} ({rest})"
+    return f"{order.words} until {rfc3339(order.until)} ({_left(order.until, now)})"
+
+
+def approval_words(approval: Approval, now: datetime) -> str:
+    """``plan 0123456789ab until 2026-12-01T18:00:00Z (14m left)``."""
+    if approval.until is None:
+        return f"plan {approval.plan}"
+    until = datetime.fromtimestamp(approval.until, UTC)
+    return f"plan {approval.plan} until {rfc3339(until)} ({_left(until, now)})"
+
+
+def _left(until: datetime, now: datetime) -> str:
+    left = (until - now).total_seconds()
+    return f"{span(left)} left" if left > 0 else f"expired {span(-left)} ago"
+
+
+def shape_words(service: Service) -> str:
+    """``layout DP, roles 1 Prefill, 3 Decode``."""
+    roles = ", ".join(f"{role.ready} {role.name.value}" for role in service.status.roles)
+    return f"layout {service.status.layout or '-'}, roles {roles or '-'}"
 
 
 def hold_words(service: Service) -> str:
@@ -102,6 +126,7 @@ def _head(service: Service, now: datetime) -> list[str]:
         ("Actuation", service.actuation),
         ("Hold", hold_words(service)),
         ("Override", order_words(service, now)),
+        *([("Approved", approval_words(service.approval, now))] if service.approval is not None else []),
         ("Transition", "none" if moving is None else _moving(moving, now)),
         ("Decision", "none yet" if decision is None else decision_words(decision)),
         *([("Plan", f"{decision.plan}, for {age(decision.at, now)}")] if decision is not None else []),

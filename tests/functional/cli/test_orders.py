@@ -161,6 +161,7 @@ def test_the_object_that_was_written_is_printed_for_machines(space: Space, run: 
     said = run("shift", "chat", "DP", "--until", UNTIL, "-o", "yaml")
     assert yaml.safe_load(said.out)["spec"]["override"] == {"layout": "DP", "until": UNTIL}
     assert "ordered: layout DP" in said.err
+    assert "managedFields" not in said.out
 
 
 def test_the_plan_that_waits_is_approved_for_a_while(space: Space, run: Run) -> None:
@@ -169,11 +170,17 @@ def test_the_plan_that_waits_is_approved_for_a_while(space: Space, run: Run) -> 
     for words in ((), (PLAN,)):
         said = run("approve", "chat", *words)
         assert said.code == 0
-        assert said.out.splitlines()[0] == f"plan {PLAN}: AwaitingApproval: Queueing: 9 requests wait per pod"
+        assert said.out.splitlines()[0] == f"plan {PLAN}: Queueing: 9 requests wait per pod"
         approval = Approval.parse(annotation(space, names.ANNOTATION_APPROVE) or "")
         assert approval.plan == PLAN
         assert approval.until is not None
         assert begun + 898 < approval.until <= time.time() + 900
+
+
+def test_a_plan_whose_approval_has_expired_waits_again(space: Space, run: Run) -> None:
+    write_status(space, lastDecision={**waits(), "reason": "ApprovalExpired"})
+    assert run("approve", "chat", "--until", UNTIL).code == 0
+    assert annotation(space, names.ANNOTATION_APPROVE) == f"{PLAN}@{UNTIL}"
 
 
 def test_a_plan_that_does_not_wait_is_not_approved(space: Space, run: Run) -> None:

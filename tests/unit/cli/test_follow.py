@@ -68,6 +68,12 @@ def test_a_role_is_reached_when_the_others_are_at_their_floor_or_it_is_at_its_ce
     assert goal(ROLE).reached(found) is reached
 
 
+def test_a_spec_with_fields_of_a_newer_version_can_be_followed() -> None:
+    newer = [{"name": "Prefill", "replicas": 1, "colour": "red"}, {"name": "Decode", "replicas": 2}]
+    found = service(spec={"override": ROLE, "roles": newer, "tempo": 3}, status={"roles": roles((1, 1), (2, 2))})
+    assert goal(ROLE).reached(found)
+
+
 def test_a_failed_transition_of_the_order_ends_the_wait() -> None:
     found = ordered(LAYOUT, transitionHistory=[FAILED, record()])
     with pytest.raises(RefusedError, match=r"Layout of chat-0: TP -> DP: Failed: SwitchFailed: rank 3 is gone"):
@@ -143,7 +149,6 @@ def test_every_step_is_told_once() -> None:
         "Layout of chat-0: TP -> DP: Draining",
         "Layout of chat-0: TP -> DP: Switching",
         "Layout of chat-0: TP -> DP: Committed in 2.1s: epoch 3, 8 ranks, 1 probe token, 2 routers",
-        "waiting: AwaitingApproval: Queueing: 9 requests wait per pod",
     ]
 
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `kubectl gearshift` prints of a service: whole pages, so that a change of look is a change of a test."""
 
+import argparse
+
 import pytest
 
 from gearshift.api import reasons
-from gearshift.cli import explainpage, historypage, statuspage
+from gearshift.cli import explainpage, historypage, kubectl, statuspage
 from gearshift.cli.errors import RefusedError
 from tests.unit.cli.bodies import NOW, record, service
 
@@ -66,6 +68,7 @@ STARTED                AGE   POD      KIND     FROM   TO   RESULT       TOOK    
 HOLD = {"annotations": {"gearshift.dev/hold": "true"}}
 ORDER = {"override": {"layout": "DP", "until": "2026-12-01T12:30:00Z"}}
 RUNNING = record(id="c-chat-0", pod="chat-0", startedAt="2026-12-01T11:59:57Z", phase="Draining", result="Running")
+FINAL = record(result="Failed", reason="EngineLost", message="rank 3", retryable=False)
 BACK = record(
     id="d-chat-0", pod="chat-0", startedAt="2026-12-01T11:50:00Z", result="RolledBack", durationMilliseconds=250,
     reason="VerificationFailed", message="7 of 8 ranks",
@@ -85,6 +88,12 @@ def test_explain() -> None:
     assert explainpage.page(service(), NOW) == EXPLAIN
 
 
+def test_history_tells_what_no_other_try_would_mend() -> None:
+    assert historypage.page(service(status={"transitionHistory": [FINAL]}), NOW).endswith(
+        "EngineLost: rank 3, for good\n"
+    )
+
+
 def test_history() -> None:
     running = {
         key: value for key, value in RUNNING.items() if key not in ("finishedAt", "durationMilliseconds", "proof")
@@ -102,11 +111,22 @@ def test_history() -> None:
             "Override:    role Decode until 2026-12-01T11:59:00Z (expired 60s ago)",
         ),
         ({"metadata": HOLD}, "Hold:        yes"),
+        (
+            {"metadata": {"annotations": {"gearshift.dev/approve": "bbbbbbbbbbbb@2026-12-01T12:14:00Z"}}},
+            "Approved:    plan bbbbbbbbbbbb until 2026-12-01T12:14:00Z (14m left)",
+        ),
         ({"metadata": {"annotations": {"gearshift.dev/hold": "no GPUs"}}}, "Hold:        yes: no GPUs"),
         ({"metadata": {"annotations": {"gearshift.dev/hold": "false"}}}, "Hold:        none"),
         (
             {"status": {"transition": RUNNING}},
             "Transition:  Layout of chat-0: TP -> DP, Draining, began 3s ago",
+        ),
+        (
+            {
+                "metadata": {"annotations": {"gearshift.dev/approve": "bbbbbbbbbbbb"}},
+                "status": {"approval": {"plan": "bbbbbbbbbbbb", "until": "2026-12-01T11:59:00Z"}},
+            },
+            "Approved:    plan bbbbbbbbbbbb until 2026-12-01T11:59:00Z (expired 60s ago)",
         ),
         ({"metadata": {"generation": 3}}, "Note:        the operator has seen generation 2, the spec is at 3"),
         (
@@ -173,3 +193,13 @@ def test_facts_for_machines_have_the_names_of_the_api() -> None:
     assert found["pods"][1]["epoch"] == 3
     history = historypage.facts(service())["transitionHistory"]
     assert history[0]["proof"] == {"epoch": 3, "ranks": 8, "probeTokens": 1, "routers": 2}
+
+
+@pytest.mark.parametrize("reason", sorted({reasons.AWAITING_APPROVAL, reasons.APPROVAL_EXPIRED, reasons.HUMAN_HOLD}))
+def test_what_only_a_human_can_end_names_the_command_that_does(reason: str) -> None:
+    decision = {"plan": "bbbbbbbbbbbb", "action": "Hold", "reason": reason, "at": "2026-12-01T11:59:30Z"}
+    words = explainpage.facts(service(status={"lastDecision": decision}))["todo"].split()
+    assert words[:2] == ["kubectl", "gearshift"]
+    parser = argparse.ArgumentParser()
+    kubectl.add_to(parser.add_subparsers())
+    assert parser.parse_args(words[2:]).name == "chat"
