@@ -17,10 +17,12 @@ LAYOUT_CONVERGED: Final = "LayoutConverged"
 ROLES_CONVERGED: Final = "RolesConverged"
 METRICS_AVAILABLE: Final = "MetricsAvailable"
 SHIFTING: Final = "Shifting"  # a transition is in flight
+SCALING_ACTIVE: Final = "ScalingActive"  # the policy says how many pods there are, and may act on it
+HELD: Final = "Held"  # a human has set the hold annotation
 
 CONDITION_TYPES: Final = (
     READY, RECONCILING, STALLED, SPEC_VALID, ENGINES_READY, LAYOUT_CONVERGED, ROLES_CONVERGED, METRICS_AVAILABLE,
-    SHIFTING,
+    SHIFTING, SCALING_ACTIVE, HELD,
 )  # fmt: skip
 
 ConditionStatus = Literal["True", "False", "Unknown"]

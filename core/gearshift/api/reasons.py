@@ -127,6 +127,10 @@ SCALED_TO_ZERO: Final = "ScaledToZero"  # the spec asks for no pods
 CONVERGED: Final = "Converged"  # layouts or roles are what the policy wants
 DIVERGED: Final = "Diverged"  # layouts or roles are not what an override or the spec asks for yet
 QUIET: Final = "Quiet"  # Shifting=False
+EXTERNALLY_MANAGED: Final = "ExternallyManaged"  # ScalingActive=False: someone else owns the number of pods
+FIXED: Final = "Fixed"  # ScalingActive=False: the spec leaves the number of pods no room
+SCALING_BOUNDS: Final = "WithinBounds"  # ScalingActive=True: the policy scales between floor and max
+NOT_HELD: Final = "NotHeld"  # Held=False
 METRICS_FRESH: Final = "MetricsFresh"
 METRICS_NOT_READ: Final = "MetricsNotRead"
 

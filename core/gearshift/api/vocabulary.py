@@ -43,6 +43,13 @@ class Actuation(StrEnum):
     AUTO = "Auto"  # acts
 
 
+class ScaleOwner(StrEnum):
+    """Who says how many pods there are."""
+
+    GEARSHIFT = "Gearshift"
+    EXTERNAL = "External"  # HPA, KEDA, kubectl scale, GitOps
+
+
 class PodPhase(StrEnum):
     """State of a pod's transition machine. Only SERVING admits new requests."""
 

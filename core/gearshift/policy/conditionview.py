@@ -17,7 +17,9 @@ from gearshift.api.v1alpha1.status import TransitionRecord
 from gearshift.api.vocabulary import Role, TransitionKind
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.history import moment
+from gearshift.policy.ownerview import held, scaling_active
 from gearshift.policy.plan import CreatePod, DeletePod, Plan, Transit
+from gearshift.policy.scale import asked
 from gearshift.policy.snapshot import Snapshot
 from gearshift.policy.targets import total_target
 
@@ -54,7 +56,11 @@ class Observed:
 def conditions_of(
     snapshot: Snapshot, fleet: Fleet, plan: Plan, observed: Observed, running: TransitionRecord | None, *, grown: bool
 ) -> list[Condition]:
-    """All conditions, each with the generation that they are about. ``grown``: every desired pod has served before."""
+    """All conditions, each with the generation that they are about. ``grown``: every desired pod has served before.
+
+    ``snapshot`` is as gathered; where scaling decides, the number of pods that conditions speak of is the plan's.
+    """
+    given, snapshot = snapshot, asked(snapshot, plan.pods)
 
     def make(kind: str) -> Make:
         return partial(_condition, kind, snapshot.generation, moment(snapshot.at))
@@ -69,6 +75,8 @@ def conditions_of(
         _roles_converged(make(conditions.ROLES_CONVERGED), snapshot, fleet, plan),
         _metrics_available(make(conditions.METRICS_AVAILABLE), snapshot),
         _shifting(make(conditions.SHIFTING), snapshot, running),
+        make(conditions.SCALING_ACTIVE)(*scaling_active(given)),
+        make(conditions.HELD)(*held(given)),
     ]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from gearshift.api.v1alpha1 import InferenceServiceSpec
-from gearshift.api.vocabulary import Actuation
+from gearshift.api.vocabulary import Actuation, ScaleOwner
 from gearshift.policy import tuning
 from gearshift.policy.capacity import remembered
 from gearshift.policy.fleet import Fleet
@@ -59,12 +59,13 @@ def bounds(spec: InferenceServiceSpec) -> Bounds | None:
 
     | replicas | roles | max of the role | scaling |
     |---|---|---|---|
+    | any | any | any | off when scaling.owner is External |
     | set | any | any | off: its owner says how many |
     | left out | several | any | off |
     | left out | one | left out, or the floor | off |
     | left out | one | above the floor | floor (at least 1) to max |
     """
-    if spec.replicas is not None or len(spec.roles) != 1:
+    if spec.scaling.owner is ScaleOwner.EXTERNAL or spec.replicas is not None or len(spec.roles) != 1:
         return None
     role = spec.roles[0]
     if role.max is None or role.max <= max(1, role.floor):

@@ -47,12 +47,12 @@ class Report:
 
 def status(snapshot: Snapshot, plan: Plan, previous: InferenceServiceStatus, report: Report) -> InferenceServiceStatus:
     """The status to write; equal to ``previous`` when there is nothing new to tell."""
-    snapshot = asked(snapshot, plan.pods)
+    given, snapshot = snapshot, asked(snapshot, plan.pods)
     fleet = Fleet.of(snapshot)
     ordered = fleet.pods
     many = len(ordered) > MAX_PODS
     grown = _grown_at(previous)
-    shown = conditions_of(snapshot, fleet, plan, report.observed, report.running, grown=grown is not None)
+    shown = conditions_of(given, fleet, plan, report.observed, report.running, grown=grown is not None)
     return normal(
         InferenceServiceStatus(
             observed_generation=snapshot.generation,

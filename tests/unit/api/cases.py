@@ -27,6 +27,16 @@ GOOD: dict[str, dict[str, Any]] = {
     "scaled to zero": spec(replicas=0),
     "claim": spec(model={"uri": "pvc://models/llama/8b", "servedName": "llama-8b"}),
     "override": spec(override={"layout": "TP", "until": "2026-12-01T00:00:00Z"}),
+    "scaled by the policy": spec(
+        scaling={"owner": "Gearshift"}, **roles({"name": "Unified", "min": 1, "max": 4, "replicas": 2})
+    ),
+    "scaled by the policy from zero": spec(
+        scaling={"owner": "Gearshift"}, **roles({"name": "Unified", "replicas": 0, "max": 2})
+    ),
+    "scaled by someone else": spec(scaling={"owner": "External"}, replicas=3, **roles({"name": "Unified", "max": 8})),
+    "router scaled by someone else": spec(router={"scaling": {"owner": "External"}}),
+    "router replicas": spec(router={"replicas": 3, "scaling": {}}),
+    "budget": spec(policy={"maxAccelerators": 16, "maxTransitionsPerHour": 6}),
     "engine arguments": spec(
         engine={"args": ["--max-model-len=1024", "--quantization", "fp8", "--seed", "-1", "-O3", "host", "", "-", "--"]}
     ),
@@ -78,6 +88,26 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "layouts of one accelerator": (
         spec(pod={"accelerators": 1}, parallelism={"layouts": ["TP", "DP"]}),
         "a pod with pod.accelerators 1 has only layout TP",
+    ),
+    "replicas of a service that the policy scales": (
+        spec(scaling={"owner": "Gearshift"}, replicas=12, **roles({"name": "Unified", "max": 40})),
+        "replicas: 12 is for scaling.owner External",
+    ),
+    "scaled by the policy without room": (
+        spec(scaling={"owner": "Gearshift"}, **roles({"name": "Unified", "min": 3, "max": 3, "replicas": 3})),
+        "scaling.owner: Gearshift needs exactly one role",
+    ),
+    "scaled by the policy without max": (
+        spec(scaling={"owner": "Gearshift"}),
+        "scaling.owner: Gearshift needs exactly one role",
+    ),
+    "scaled by the policy with split roles": (
+        spec(scaling={"owner": "Gearshift"}, **roles({"name": "Prefill", "max": 4}, {"name": "Decode", "max": 4})),
+        "scaling.owner: Gearshift needs exactly one role",
+    ),
+    "replicas of a router that someone else scales": (
+        spec(router={"replicas": 12, "scaling": {"owner": "External"}}),
+        "replicas: 12 is for scaling.owner Gearshift",
     ),
     "override layout": (
         spec(override={"layout": "SP", "until": "2026-12-01T00:00:00Z"}),

@@ -46,6 +46,24 @@ def test_evictions_follow_the_number_of_pods_that_scaling_wants() -> None:
     assert floors == [1, 0, 5]
 
 
+@pytest.mark.parametrize(
+    ("router", "replicas"),
+    [
+        ({}, 1),
+        ({"replicas": 3}, 3),
+        ({"scaling": {"owner": "Gearshift"}}, 1),
+        ({"scaling": {"owner": "External"}}, None),
+    ],
+)
+def test_replicas_of_the_router_are_left_to_whoever_scales_it(router: dict[str, Any], replicas: int | None) -> None:
+    """A field that is not applied is not owned, so a Deployment that an HPA has scaled is as it should be."""
+    wanted = children(router=router)["Deployment/chat-router"]
+    assert wanted["spec"].get("replicas") == replicas
+    scaled = copy.deepcopy(wanted)
+    scaled["spec"]["replicas"] = 7
+    assert as_applied(scaled, wanted) == (replicas is None)
+
+
 def test_the_control_port_is_open_to_operator_and_router_only() -> None:
     rules = children()["NetworkPolicy/chat"]["spec"]["ingress"]
     control = [rule for rule in rules if any(port["port"] == names.PORT_CONTROL for port in rule.get("ports", []))]

@@ -9,6 +9,7 @@ from gearshift.api.base import FrozenModel
 from gearshift.api.v1alpha1 import specrules
 from gearshift.api.v1alpha1.policyspec import Override, Policy
 from gearshift.api.v1alpha1.rules import check, schema
+from gearshift.api.v1alpha1.scalingspec import RouterSpec, Scaling
 from gearshift.api.vocabulary import Device, EngineKind, Layout, Role
 
 DnsName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)]
@@ -198,6 +199,8 @@ class InferenceServiceSpec(FrozenModel):
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         description="Roles of the service.",
     )
+    scaling: Scaling = Scaling()
+    router: RouterSpec = RouterSpec()
     policy: Policy = Policy()
     override: Override | None = Field(
         default=None, description="A human's order; it wins over the policy until it expires."

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from gearshift.api.ownedargs import OWNED_ARGS, owned_args
 from gearshift.api.v1alpha1.rules import Rule
-from gearshift.api.vocabulary import EngineKind, Layout, Role
+from gearshift.api.vocabulary import EngineKind, Layout, Role, ScaleOwner
 
 _SP_LAYOUTS: Final = (Layout.SP, Layout.SHIFT)
 
@@ -142,6 +142,20 @@ POLICY: Final = (
     ),
 )
 
+ROUTER: Final = (
+    Rule(
+        cel="!has(self.replicas) || self.scaling.owner != 'External'",
+        message_cel="'replicas: ' + "
+        + _decimal("self.replicas")
+        + " + ' is for scaling.owner Gearshift; with External, whoever scales the Deployment sets it'",
+        holds=lambda r: r.replicas is None or r.scaling.owner is not ScaleOwner.EXTERNAL,
+        message=lambda r: (
+            f"replicas: {r.replicas} is for scaling.owner Gearshift; with External, whoever scales the Deployment"
+            " sets it"
+        ),
+    ),
+)
+
 OVERRIDE: Final = (
     Rule(
         cel="has(self.layout) != has(self.role)",
@@ -150,6 +164,19 @@ OVERRIDE: Final = (
         message=lambda _: "override needs exactly one of layout and role",
     ),
 )
+
+
+_OURS: Final = "has(self.scaling.owner) && self.scaling.owner == 'Gearshift'"
+_NO_ROOM: Final = "scaling.owner: Gearshift needs exactly one role, with a max above 1 and above its floor"
+
+
+def _ours(spec: Any) -> bool:
+    return spec.scaling.owner is ScaleOwner.GEARSHIFT
+
+
+def _has_room(spec: Any) -> bool:
+    role = spec.roles[0]
+    return len(spec.roles) == 1 and role.max is not None and role.max > max(1, role.floor)
 
 
 def _names(spec: Any) -> list[Role]:
@@ -163,6 +190,24 @@ def _sp_alone(spec: Any) -> bool:
 
 
 SPEC: Final = (
+    Rule(
+        cel=f"!({_OURS}) || !has(self.replicas)",
+        message_cel="'replicas: ' + "
+        + _decimal("self.replicas")
+        + " + ' is for scaling.owner External; with Gearshift, min and max of the role bound the number of pods'",
+        holds=lambda s: not _ours(s) or s.replicas is None,
+        message=lambda s: (
+            f"replicas: {s.replicas} is for scaling.owner External; with Gearshift, min and max of the role bound the"
+            " number of pods"
+        ),
+    ),
+    Rule(
+        cel=f"!({_OURS}) || (self.roles.size() == 1 && has(self.roles[0].max) && self.roles[0].max > 1"
+        " && self.roles[0].max > (has(self.roles[0].min) ? self.roles[0].min : (self.roles[0].replicas > 0 ? 1 : 0)))",
+        message_cel=f"'{_NO_ROOM}'",
+        holds=lambda s: not _ours(s) or _has_room(s),
+        message=lambda _: _NO_ROOM,
+    ),
     Rule(
         cel="self.roles.exists(r, r.name == 'Prefill') == self.roles.exists(r, r.name == 'Decode')",
         message_cel="'roles: Prefill and Decode come together'",

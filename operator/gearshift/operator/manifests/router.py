@@ -5,6 +5,7 @@ from typing import Final
 
 from gearshift.api import names
 from gearshift.api.routerconfig import RouterConfig
+from gearshift.api.vocabulary import ScaleOwner
 from gearshift.operator.manifests import meta, security
 from gearshift.operator.manifests.meta import Installation, Manifest, Owner
 
@@ -16,7 +17,7 @@ def build_router(owner: Owner, installation: Installation) -> Manifest:
     name = names.router_name(owner.name)
     deployment = meta.child(owner, "apps/v1", "Deployment", name, names.COMPONENT_ROUTER)
     deployment["spec"] = {
-        "replicas": installation.router_replicas,
+        **_replicas(owner, installation),
         "revisionHistoryLimit": 2,
         "selector": {"matchLabels": meta.selector(owner, names.COMPONENT_ROUTER)},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
@@ -39,6 +40,14 @@ def build_router(owner: Owner, installation: Installation) -> Manifest:
         },
     }
     return deployment
+
+
+def _replicas(owner: Owner, installation: Installation) -> Manifest:
+    """Nothing where someone else scales the Deployment: a field that is not applied is not owned."""
+    router = owner.spec.router
+    if router.scaling.owner is ScaleOwner.EXTERNAL:
+        return {}
+    return {"replicas": router.replicas or installation.router_replicas}
 
 
 def router_config(owner: Owner) -> RouterConfig:
