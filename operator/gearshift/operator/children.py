@@ -7,7 +7,7 @@ from gearshift.api import names, reasons
 from gearshift.operator.errors import Forbidden, Invalid, NotFound
 from gearshift.operator.index import Index
 from gearshift.operator.kube import Kube
-from gearshift.operator.manifests.children import as_applied, build_children
+from gearshift.operator.manifests.children import build_children
 from gearshift.operator.manifests.meta import Installation, Owner
 from gearshift.operator.resources import BY_KIND
 from gearshift.policy.conditionview import Trouble, graver
@@ -28,15 +28,15 @@ async def keep_children(
     trouble: Trouble | None = None
     for wanted in build_children(owner, installation, pods):
         live = index.children.get(owner.uid, {}).get((wanted["kind"], wanted["metadata"]["name"]))
-        if not as_applied(live, wanted):
-            trouble = graver(trouble, await _apply(kube, index, owner, wanted, live))
+        if live is None or not live.equals(wanted):
+            trouble = graver(trouble, await _apply(kube, index, owner, wanted, live.body if live is not None else None))
     return trouble
 
 
 def router_available(index: Index, service_uid: str) -> bool:
     """The router's Deployment has an available pod."""
-    deployments = [body for (kind, _), body in index.children.get(service_uid, {}).items() if kind == "Deployment"]
-    return any(int((body.get("status") or {}).get("availableReplicas") or 0) > 0 for body in deployments)
+    children = index.children.get(service_uid, {}).values()
+    return any(record.available for record in children if record.kind == "Deployment")
 
 
 async def _apply(kube: Kube, index: Index, owner: Owner, wanted: Json, live: Json | None) -> Trouble | None:

@@ -115,7 +115,7 @@ class Gatherer:
 
     async def _state(self, record: PodRecord) -> PodState | None:
         try:
-            state = await self._sidecars.state(record.address)
+            state = await self._answer(record)
         except SidecarError as problem:
             self._complain(record, problem)
             return None
@@ -125,6 +125,15 @@ class Gatherer:
             )
             return None
         return state
+
+    async def _answer(self, record: PodRecord) -> PodState:
+        """What a sidecar says. One that has answered before is asked again: it may be this process that was late."""
+        try:
+            return await self._sidecars.state(record.address)
+        except SidecarError as problem:
+            if problem.status or record.uid not in self._heard:
+                raise
+        return await self._sidecars.state(record.address)
 
     def _complain(self, record: PodRecord, problem: SidecarError) -> None:
         """Silence is common while a pod starts or ends; a refusal is a fault of the set-up, told once a pod."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from gearshift.api import names
+from gearshift.operator.childrecord import ChildRecord, child_record
 from gearshift.operator.records import NodeRecord, PodRecord, node_record, pod_record, version_of
 
 Json = dict[str, Any]
@@ -28,7 +29,7 @@ class Index:
         self._uids: dict[Key, str] = {}  # of services, by namespace and name
         self.pods: dict[str, dict[str, PodRecord]] = defaultdict(dict)  # by uid of the service, then name
         self.nodes: dict[str, NodeRecord] = {}
-        self.children: dict[str, dict[Key, Json]] = defaultdict(dict)  # by uid of the service, then kind and name
+        self.children: dict[str, dict[Key, ChildRecord]] = defaultdict(dict)  # by uid of the service, kind and name
         self._gone: dict[str, None] = {}  # uids of deleted objects, oldest first
 
     def put_service(self, body: Json) -> None:
@@ -101,20 +102,23 @@ class Index:
             return
         key = (body["kind"], body["metadata"]["name"])
         known = self.children[uid].get(key)
-        if known is None or version_of(known) < version_of(body):
-            self.children[uid][key] = _slim(body)
+        if known is None or known.version < version_of(body):
+            self.children[uid][key] = child_record(body)
             self._wake(uid)
 
     def drop_child(self, body: Json) -> None:
         """A child that is gone."""
         uid = _service_uid(body)
-        self._bury(body["metadata"]["uid"])
-        key = (body["kind"], body["metadata"]["name"])
-        known = self.children.get(uid or "", {}).get(key)
-        if uid is not None and known is not None and known["metadata"]["uid"] == body["metadata"]["uid"]:
-            del self.children[uid][key]
-            self._wake(uid)
-        self._sweep(uid or "")
+        if uid is not None:
+            self._lose_child(uid, (body["kind"], body["metadata"]["name"]), body["metadata"]["uid"])
+
+    def _lose_child(self, service_uid: str, key: Key, uid: str) -> None:
+        self._bury(uid)
+        known = self.children.get(service_uid, {}).get(key)
+        if known is not None and known.uid == uid:
+            del self.children[service_uid][key]
+            self._wake(service_uid)
+        self._sweep(service_uid)
 
     def forget(self, uid: str) -> None:
         """Drop what belonged to a service that is gone."""
@@ -128,12 +132,8 @@ class Index:
 
     def child_uids(self, kind: str) -> set[str]:
         """The children of a kind that are known."""
-        return {
-            body["metadata"]["uid"]
-            for children in self.children.values()
-            for (child_kind, _), body in children.items()
-            if child_kind == kind
-        }
+        children = (record for records in self.children.values() for record in records.values())
+        return {record.uid for record in children if record.kind == kind}
 
     def lose_pods(self, gone: set[str]) -> None:
         """Drop pods by uid."""
@@ -149,10 +149,10 @@ class Index:
 
     def lose_children(self, gone: set[str]) -> None:
         """Drop children by uid."""
-        for children in list(self.children.values()):
-            for body in list(children.values()):
-                if body["metadata"]["uid"] in gone:
-                    self.drop_child(body)
+        for service_uid, children in list(self.children.items()):
+            for key, record in list(children.items()):
+                if record.uid in gone:
+                    self._lose_child(service_uid, key, record.uid)
 
     def _succeed(self, body: Json) -> bool:
         """Take the name over: a service of it and another uid is gone, even when no watch told of its deletion.

@@ -49,7 +49,7 @@ class Sidecars:
         url = f"http://{host}:{names.PORT_CONTROL}{path}"
         try:
             answer = await self._http.call(
-                method, url, body=body, bearer=self._token(), timeout_seconds=timeout_seconds
+                method, url, body=body, bearer=self._token(), timeout_seconds=timeout_seconds, keep=False
             )
         except HttpError as problem:
             raise SidecarError(str(problem)) from problem

@@ -79,7 +79,8 @@ def test_a_status_wakes_nobody_and_a_new_wish_does() -> None:
     index.put_service(body)
     index.put_service({**live_service("uid-1", 11), "status": {"replicas": 2}})
     assert (index.services["uid-1"]["status"], woken) == ({"replicas": 2}, ["uid-1"])
-    for version, wish in enumerate(({"generation": 2}, {"annotations": {"a": "b"}}, {"deletionTimestamp": "now"}), 12):
+    wishes: list[dict[str, Any]] = [{"generation": 2}, {"annotations": {"a": "b"}}, {"deletionTimestamp": "now"}]
+    for version, wish in enumerate(wishes, 12):
         body = live_service("uid-1", version)
         index.put_service({**body, "metadata": {**body["metadata"], **wish}})
     assert woken == ["uid-1"] * 4

@@ -33,7 +33,8 @@ class Listings:
                 self._index.put_child(live_budget())
             case "Node":
                 self._index.put_node({"metadata": {"name": "n1"}, "status": {}})
-        for body in ():
+        nothing: list[dict[str, Any]] = []
+        for body in nothing:
             yield body
 
 
