@@ -2,10 +2,11 @@
 """What more than one folder of tests uses: here, since pytest takes plugins from the topmost conftest only."""
 
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["gscluster.fixtures"]
 
@@ -17,16 +18,19 @@ settings.register_profile("explore", _TIMELESS, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
 LANES = {"e2e/test_service_": "services", "e2e/": "cluster", "tests/": "parts"}
-"""Tests that may run beside those of the other lanes (`pytest -n 3 --dist loadgroup`): each lane has its own cluster.
+"""Tests that may run beside those of the other lanes (`pytest -n 3`): each lane has its own cluster.
 
 Most of them wait, for Kubernetes or for a promise about minutes, so that three lanes fit on two cores.
 """
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put each test into its lane."""
-    for item in items:
-        path = item.path.relative_to(Path(__file__).parent).as_posix()
-        lane = next(lane for start, lane in LANES.items() if path.startswith(start))
-        item.add_marker(pytest.mark.xdist_group(lane))
+class Lanes(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+    """Gives each lane to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next(lane for start, lane in LANES.items() if nodeid.startswith(start))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes:
+    """Hook of pytest-xdist."""
+    return Lanes(config, log)
