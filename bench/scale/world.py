@@ -20,6 +20,7 @@ from gscluster.kwok import MARK
 Json = dict[str, Any]
 IMAGE: Final = "gearshift.local/gearshift:bench"
 NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+_SERVICES_AT_ONCE: Final = 4
 _SETTLE_SECONDS: Final = 900.0
 
 
@@ -60,10 +61,15 @@ async def populate(api: Api, services: int, pods: int) -> None:
     made = await api.create_all((SERVICES_OF_INFERENCE, body) for body in objects.services(services, each))
     names = [node["metadata"]["name"] for node in nodes]
     installation = objects.installation(IMAGE)
-    for body in made:
-        belongings = list(objects.belongings(body, names, installation))
-        await api.create_all(item for item in belongings if item[0] is not PODS)
-        await api.create_all(item for item in belongings if item[0] is PODS)
+    turns = asyncio.Semaphore(_SERVICES_AT_ONCE)
+
+    async def equip(body: Json) -> None:
+        async with turns:
+            belongings = list(objects.belongings(body, names, installation))
+            await api.create_all(item for item in belongings if item[0] is not PODS)  # pods need their account
+            await api.create_all(item for item in belongings if item[0] is PODS)
+
+    await asyncio.gather(*(equip(body) for body in made))
     await _settled(api, services, services * each)
 
 
