@@ -10,8 +10,7 @@ from gearshift.cli.errors import ConflictError, UsageError
 from gearshift.cli.kube import owners
 from gearshift.cli.service import Service
 from gearshift.cli.session import session
-
-_MOST_CHARACTERS = 253
+from gearshift.operator.annotations import said
 
 
 def add_to(commands: Any) -> None:
@@ -38,11 +37,7 @@ def run_hold(arguments: argparse.Namespace) -> None:
         UsageError: the reason would mean that there is no hold.
         RefusedError: not found, or the API server says no.
     """
-    reason = " ".join(arguments.reason.split())
-    if reason in ("", "false"):
-        raise UsageError(f"--reason: {arguments.reason!r} would mean that the service is not held")
-    if len(reason) > _MOST_CHARACTERS:
-        raise UsageError(f"--reason: {len(reason)} characters, at most {_MOST_CHARACTERS} are read")
+    reason = _reason(arguments.reason)
     with session(arguments) as here:
         service = here.service(arguments.name)
         body = here.kube.annotate(service.body, {names.ANNOTATION_HOLD: reason}, dry_run=here.dry_run)
@@ -51,6 +46,17 @@ def run_hold(arguments: argparse.Namespace) -> None:
         if running is not None:
             here.say(f"the transition of {running.pod} to {running.to} that runs goes on to its end")
         here.show_object(body)
+
+
+def _reason(text: str) -> str:
+    """The annotation's value, in one line."""
+    reason = " ".join(text.split())
+    read = said({names.ANNOTATION_HOLD: reason})
+    if not read.hold:
+        raise UsageError(f"--reason: {text!r} would mean that the service is not held")
+    if len(reason) > len(read.hold_note) > 0:
+        raise UsageError(f"--reason: {len(reason)} characters, {len(read.hold_note)} are read")
+    return reason
 
 
 def run_release(arguments: argparse.Namespace) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gearshift.api import names
 from gearshift.api.approval import Approval
 from gearshift.api.conditions import Condition
 from gearshift.api.v1alpha1 import InferenceServiceStatus, Parallelism, RoleSpec
 from gearshift.api.vocabulary import Actuation, Role
 from gearshift.cli.errors import RefusedError
+from gearshift.operator.annotations import Said, said
 
 Json = dict[str, Any]
 
@@ -87,10 +87,14 @@ class Service:
         return dict(self.body["metadata"].get("annotations") or {})
 
     @property
+    def said(self) -> Said:
+        """What a human says by annotations, as the operator reads it."""
+        return said(self.annotations)
+
+    @property
     def hold(self) -> str | None:
-        """Value of the hold annotation where it holds, or None."""
-        value = self.annotations.get(names.ANNOTATION_HOLD, "")
-        return value if value not in ("", "false") else None
+        """Why the service is held, ``true`` where no reason is given, or None."""
+        return (self.said.hold_note or "true") if self.said.hold else None
 
     @property
     def actuation(self) -> str:
@@ -105,13 +109,9 @@ class Service:
 
     @property
     def approval(self) -> Approval | None:
-        """What the approving annotation says; None without one, and for one that can't be read."""
-        try:
-            found = Approval.parse(self.annotations[names.ANNOTATION_APPROVE])
-        except (KeyError, ValueError):
-            return None
-        seen = self.status.approval
-        if found.until is None and seen is not None and seen.plan == found.plan:
+        """The plan that a human has approved, and until when as far as that is known."""
+        found, seen = self.said.approval, self.status.approval
+        if found is not None and found.until is None and seen is not None and seen.plan == found.plan:
             return Approval(found.plan, seen.until.timestamp())
         return found
 

@@ -132,6 +132,7 @@ def _head(service: Service, now: datetime) -> list[str]:
         *([("Plan", f"{decision.plan}, for {age(decision.at, now)}")] if decision is not None else []),
         *([("URL", status.url)] if status.url else []),
         *([("Note", behind)] if behind is not None else []),
+        *([("Note", service.said.problem)] if service.said.problem else []),
     ]
     return pairs(items)
 

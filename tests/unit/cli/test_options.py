@@ -43,8 +43,9 @@ def test_wrong_usage_is_named(arguments: list[str], message: str, capsys: pytest
     [
         (["status", "chat", "-A"], "NAME 'chat' and --all-namespaces exclude each other"),
         (["hold", "chat", "--reason", "false"], "--reason: 'false' would mean that the service is not held"),
+        (["hold", "chat", "--reason", " FALSE "], "--reason: ' FALSE ' would mean that the service is not held"),
         (["hold", "chat", "--reason", " "], "--reason: ' ' would mean that the service is not held"),
-        (["hold", "chat", "--reason", "x" * 254], "--reason: 254 characters, at most 253 are read"),
+        (["hold", "chat", "--reason", "x" * 201], "--reason: 201 characters, 200 are read"),
         (
             ["shift", "chat", "DP", "--until", "2020-01-01T00:00:00Z"],
             "--until: 2020-01-01T00:00:00+00:00 is in the past",

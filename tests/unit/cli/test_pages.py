@@ -116,6 +116,11 @@ def test_history() -> None:
             "Approved:    plan bbbbbbbbbbbb until 2026-12-01T12:14:00Z (14m left)",
         ),
         ({"metadata": {"annotations": {"gearshift.dev/hold": "no GPUs"}}}, "Hold:        yes: no GPUs"),
+        (
+            {"metadata": {"annotations": {"gearshift.dev/approve": "a b"}}},
+            "Note:        annotation gearshift.dev/approve: 'a b' is not PLAN or PLAN@TIME: 'a b' is not the id of a plan",
+        ),
+        ({"metadata": {"annotations": {"gearshift.dev/hold": "False"}}}, "Hold:        none"),
         ({"metadata": {"annotations": {"gearshift.dev/hold": "false"}}}, "Hold:        none"),
         (
             {"status": {"transition": RUNNING}},
