@@ -117,8 +117,8 @@ def test_history() -> None:
         ),
         ({"metadata": {"annotations": {"gearshift.dev/hold": "no GPUs"}}}, "Hold:        yes: no GPUs"),
         (
-            {"metadata": {"annotations": {"gearshift.dev/approve": "a b"}}},
-            "Note:        annotation gearshift.dev/approve: 'a b' is not PLAN or PLAN@TIME: 'a b' is not the id of a plan",
+            {"metadata": {"annotations": {"gearshift.dev/approve": "-"}}},
+            "Note:        annotation gearshift.dev/approve: '-' is not PLAN or PLAN@TIME: '-' is not the id of a plan",
         ),
         ({"metadata": {"annotations": {"gearshift.dev/hold": "False"}}}, "Hold:        none"),
         ({"metadata": {"annotations": {"gearshift.dev/hold": "false"}}}, "Hold:        none"),
