@@ -130,6 +130,7 @@ class App:
                 operator_account=account,
                 router_replicas=settings.router_replicas,
                 monitoring_namespace=settings.monitoring_namespace,
+                router_limits=settings.router_limits,
             ),
             tick_seconds=settings.tick_seconds,
         )

@@ -10,10 +10,12 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from gearshift.api import names
+from gearshift.api.routerconfig import RouterLimits
 from gearshift.operator.errors import SettingsError
 
 ENV_PREFIX: Final = "GEARSHIFT_OPERATOR_"
 _DNS: Final = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+_UNTOLD: Final[tuple[Any, ...]] = (None, (), {}, RouterLimits())  # defaults that a description tells, or that say nothing
 _IMAGE: Final = r"^[\w.:/@-]+$"
 
 
@@ -67,6 +69,12 @@ class Settings(BaseModel):
         " between them; *=NUMBER is for every other namespace; no limit where left out",
     )
     router_replicas: int = Field(default=1, ge=1, le=64, description="router pods of one service")
+    router_limits: RouterLimits = Field(
+        default=RouterLimits(),
+        description="limits of every router, as NAME=VALUE with commas between them: maxConnections=8192 of clients,"
+        " maxInFlight=4096 requests, maxQueue=1024 of them that wait for a pod, queueTimeout=30s for each,"
+        " maxBodyBytes=8388608, connectTimeout=2s to a pod, retryAfter=1s",
+    )
     tick_seconds: float = Field(default=5.0, ge=0.2, le=60, description="pause between two looks at a quiet service")
     resync_seconds: float = Field(
         default=300.0, ge=5, le=3600, description="pause between two full listings, which find what watches lost"
@@ -77,13 +85,13 @@ class Settings(BaseModel):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="least level logged")
     log_format: Literal["json", "text"] = Field(default="json", description="form of the log lines")
 
-    @field_validator("namespace_accelerators", mode="before")
+    @field_validator("namespace_accelerators", "router_limits", mode="before")
     @classmethod
-    def _limits(cls, value: Any) -> Any:
+    def _pairs(cls, value: Any) -> Any:
         if not isinstance(value, str):
             return value
         pairs = [part.strip().partition("=") for part in value.split(",") if part.strip()]
-        return {namespace.strip(): number.strip() for namespace, _, number in pairs}
+        return {name.strip(): number.strip() for name, _, number in pairs}
 
     @field_validator("namespace_accelerators")
     @classmethod
@@ -117,7 +125,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str] = os.environ)
     """
     parser = argparse.ArgumentParser(prog="python -m gearshift.operator", description=__doc__, allow_abbrev=False)
     for name, field in Settings.model_fields.items():
-        default = "" if field.is_required() or field.default in (None, (), {}) else f" (default {field.default})"
+        default = "" if field.is_required() or field.default in _UNTOLD else f" (default {field.default})"
         parser.add_argument(_flag(name), dest=name, metavar="VALUE", help=f"{field.description}{default}")
     flags = {name: value for name, value in vars(parser.parse_args(arguments)).items() if value is not None}
     variables = {name: environment[_variable(name)] for name in Settings.model_fields if _variable(name) in environment}
@@ -139,5 +147,6 @@ def _variable(name: str) -> str:
 
 def _explained(error: Any) -> str:
     name = str(error["loc"][0])
+    inner = "".join(f" {part}" for part in error["loc"][1:])
     value = "" if error["type"] == "missing" else f" {error['input']!r}"
-    return f"{_flag(name)} ({_variable(name)}){value}: {error['msg']}"
+    return f"{_flag(name)} ({_variable(name)}){inner}{value}: {error['msg']}"

@@ -24,6 +24,11 @@ def test_budgets_are_pairs_with_commas() -> None:
     assert parse(["--image", "x"], {}).namespace_accelerators == {}
 
 
+def test_limits_of_routers_are_pairs_with_commas() -> None:
+    limits = parse(["--image", "x", "--router-limits", "maxQueue=0, queueTimeout=5s"], {}).router_limits
+    assert (limits.max_queue, limits.queue_timeout.seconds, limits.max_connections) == (0, 5.0, 8192)
+
+
 def test_kubeconfig_falls_back_to_the_usual_variable() -> None:
     assert parse(["--image", "x"], {"KUBECONFIG": "/k"}).kubeconfig == "/k"
     assert parse(["--image", "x", "--kubeconfig", "/f"], {"KUBECONFIG": "/k"}).kubeconfig == "/f"
@@ -41,6 +46,9 @@ def test_kubeconfig_falls_back_to_the_usual_variable() -> None:
         (["--image", "x", "--namespace-accelerators", "a=x"], "--namespace-accelerators"),
         (["--image", "x", "--namespace-accelerators", "a=-1"], "a=-1 is below 0"),
         (["--image", "x", "--namespace-accelerators", "A_b=1"], "'A_b' is not a namespace"),
+        (["--image", "x", "--router-limits", "maxQueue=-1"], "(GEARSHIFT_OPERATOR_ROUTER_LIMITS) maxQueue '-1'"),
+        (["--image", "x", "--router-limits", "maxQueues=1"], "maxQueues '1': Extra inputs are not permitted"),
+        (["--image", "x", "--router-limits", "queueTimeout=5"], "queueTimeout '5'"),
         (["--image", "x y"], "--image (GEARSHIFT_OPERATOR_IMAGE) 'x y'"),
         (["--image", "x", "--log-level", "LOUD"], "--log-level (GEARSHIFT_OPERATOR_LOG_LEVEL) 'LOUD'"),
     ],

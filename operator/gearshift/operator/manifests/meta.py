@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all children share: names, labels, owner, and the few shapes that every builder needs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gearshift.api import names, process1
+from gearshift.api.routerconfig import RouterLimits
 from gearshift.api.v1alpha1 import InferenceServiceSpec
 
 Manifest = dict[str, Any]
@@ -32,6 +33,7 @@ class Installation:
     operator_account: str  # user name by which sidecars know the operator
     router_replicas: int
     monitoring_namespace: str | None
+    router_limits: RouterLimits = field(default_factory=RouterLimits)
 
 
 def selector(owner: Owner, component: str) -> dict[str, str]:

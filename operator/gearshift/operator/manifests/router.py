@@ -50,10 +50,14 @@ def _replicas(owner: Owner, installation: Installation) -> Manifest:
     return {"replicas": router.replicas or installation.router_replicas}
 
 
-def router_config(owner: Owner) -> RouterConfig:
+def router_config(owner: Owner, installation: Installation) -> RouterConfig:
     """What the router is told."""
     return RouterConfig(
-        namespace=owner.namespace, service=owner.name, service_uid=owner.uid, model=owner.spec.served_name
+        namespace=owner.namespace,
+        service=owner.name,
+        service_uid=owner.uid,
+        model=owner.spec.served_name,
+        **installation.router_limits.model_dump(),
     )
 
 
@@ -78,7 +82,10 @@ def _container(owner: Owner, installation: Installation) -> Manifest:
             meta.container_port("metrics", names.PORT_ROUTER_METRICS),
         ],
         "env": [
-            meta.env(names.ENV_ROUTER_CONFIG, router_config(owner).model_dump_json(by_alias=True, exclude_none=True)),
+            meta.env(
+                names.ENV_ROUTER_CONFIG,
+                router_config(owner, installation).model_dump_json(by_alias=True, exclude_none=True),
+            ),
             meta.env_field("POD_NAME", "metadata.name"),
             meta.env_field("POD_UID", "metadata.uid"),
             meta.env_field("POD_IP", "status.podIP"),
