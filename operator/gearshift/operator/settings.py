@@ -15,7 +15,7 @@ from gearshift.operator.errors import SettingsError
 
 ENV_PREFIX: Final = "GEARSHIFT_OPERATOR_"
 _DNS: Final = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
-_UNTOLD: Final[tuple[Any, ...]] = (None, (), {}, RouterLimits())  # defaults that a description tells, or that say nothing
+_UNTOLD: Final[tuple[Any, ...]] = (None, (), {}, RouterLimits())  # defaults that say nothing, or are described
 _IMAGE: Final = r"^[\w.:/@-]+$"
 
 
