@@ -8,6 +8,7 @@ server knows whose it is: GitOps tools that do not state the field leave it alon
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import urllib3
@@ -20,6 +21,7 @@ from gearshift.cli.errors import ConflictError, NotFoundError, RefusedError, Unr
 
 Json = dict[str, Any]
 FIELD_MANAGER: Final = "kubectl-gearshift"
+_NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _TIMEOUT_SECONDS: Final = 15.0
 _LIST_SECONDS: Final = 60.0
 _RESOURCE: Final = {"group": names.GROUP, "version": names.VERSION, "plural": names.PLURAL}
@@ -34,7 +36,7 @@ _RETRIES: Final = urllib3.Retry(
 
 
 class Kube:
-    """Calls of the command line. ``namespace`` is that of the context, ``default`` where it names none."""
+    """Calls of the command line. ``namespace`` is that of the context or the pod, ``default`` where it names none."""
 
     def __init__(self, api: CustomObjectsApi, server: str, namespace: str) -> None:
         self._api = api
@@ -51,6 +53,8 @@ class Kube:
         """
         configuration, namespace = _configuration(kubeconfig, context)
         configuration.retries = _RETRIES
+        if not configuration.verify_ssl:
+            urllib3.disable_warnings()  # the kubeconfig asks for it; kubectl does not warn either
         with ApiClient(configuration) as client:
             try:
                 yield cls(CustomObjectsApi(client), str(configuration.host), namespace)
@@ -147,7 +151,7 @@ def _configuration(kubeconfig: str | None, context: str | None) -> tuple[Configu
         active = _context(kubeconfig, context)
         if active is None:
             load_incluster_config(client_configuration=configuration)
-            return configuration, "default"
+            return configuration, _NAMESPACE_FILE.read_text().strip()
         load_kube_config(kubeconfig, active["name"], client_configuration=configuration)
     except (ConfigException, OSError, yaml.YAMLError, TypeError, KeyError) as problem:
         where = f"--kubeconfig {kubeconfig}" if kubeconfig else "the kubeconfig of KUBECONFIG or ~/.kube/config"

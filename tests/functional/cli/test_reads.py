@@ -6,10 +6,13 @@ import json
 import socket
 import subprocess
 import threading
+import urllib.parse
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from kubernetes.config import incluster_config, kube_config
 
 from gearshift.cli import kube, kubectl
 from gscluster import paths
@@ -42,11 +45,13 @@ def test_services_are_listed_and_shown(space: Space, run: Run) -> None:
         assert said.err == f"kubectl gearshift: inferenceservice {space.name}/none not found\n"
 
 
-def config(cluster: FastCluster, folder: Path, **changes: str) -> str:
-    """The administrator's kubeconfig with another server or namespace."""
+def config(cluster: FastCluster, folder: Path, **changes: Any) -> str:
+    """The administrator's kubeconfig with another server or namespace, or without trust in the server."""
     body = yaml.safe_load(cluster.kubeconfig.read_text())
     if "server" in changes:
         body["clusters"][0]["cluster"]["server"] = changes["server"]
+    if changes.get("insecure"):
+        body["clusters"][0]["cluster"] = {"server": cluster.endpoints.server, "insecure-skip-tls-verify": True}
     body["contexts"][0]["context"]["namespace"] = changes.get("namespace", "default")
     path = folder / "config"
     path.write_text(yaml.safe_dump(body))
@@ -57,6 +62,33 @@ def test_the_namespace_is_that_of_the_context(space: Space, tmp_path: Path, caps
     space.apply("chat")
     assert kubectl.main(["status", "chat", "--kubeconfig", config(space.cluster, tmp_path, namespace=space.name)]) == 0
     assert f"{space.name}/chat" in capsys.readouterr().out
+
+
+def test_a_kubeconfig_that_trusts_any_server_is_used_in_silence(
+    cluster: FastCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert kubectl.main(["status", "--kubeconfig", config(cluster, tmp_path, insecure=True)]) == 0
+    assert capsys.readouterr().err == "no inferenceservices in namespace default\n"
+
+
+def test_in_a_pod_without_a_kubeconfig_its_account_is_used(
+    space: Space, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = urllib.parse.urlsplit(space.cluster.endpoints.server)
+    space.cluster.kubectl("create", "serviceaccount", "someone", "-n", space.name)
+    token = space.cluster.kubectl("create", "token", "someone", "-n", space.name)
+    (tmp_path / "token").write_text(token.strip())
+    (tmp_path / "namespace").write_text(space.name)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", str(server.hostname))
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(space.cluster.folder / "pki/ca.crt"))
+    monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", str(tmp_path / "none"))
+    monkeypatch.setattr(kube, "_NAMESPACE_FILE", tmp_path / "namespace")
+    assert kubectl.main(["status"]) == 1
+    said = capsys.readouterr().err
+    assert f"inferenceservices of namespace {space.name}: " in said
+    assert f'User "system:serviceaccount:{space.name}:someone" cannot list resource' in said
 
 
 def test_an_api_server_that_is_away_is_named(
