@@ -13,6 +13,7 @@ from gearshift.policy.fleet import Fleet
 from gearshift.policy.moves import moves, seen
 from gearshift.policy.plan import Approved, Hold, Memory, Move
 from gearshift.policy.snapshot import Snapshot
+from gearshift.policy.startup import remembered_startups, startups
 
 
 def rebuild(now: float, status: InferenceServiceStatus) -> Memory:
@@ -28,6 +29,7 @@ def rebuild(now: float, status: InferenceServiceStatus) -> Memory:
             for record in records
             if record.result is TransitionResult.COMMITTED and record.from_ != record.to
         ),
+        startups=remembered_startups(status.startup),
         approved=None if approval is None else Approved(approval.plan, now, approval.until.timestamp()),
     )
 
@@ -48,6 +50,7 @@ def fold(memory: Memory, snapshot: Snapshot) -> Memory:
     | serving pod of epoch > 0 | stamped with the time from which it serves |
     | pod that is gone | its stamp is dropped; the service's last one stays |
     | serving pod with another layout or role than when it last served | a move, kept for an hour |
+    | pod that serves for the first time | its start-up time |
     | approval that is there | kept from when it was first seen, until it is taken away |
     """
     approved = remember_approval(snapshot, memory)
@@ -62,6 +65,7 @@ def fold(memory: Memory, snapshot: Snapshot) -> Memory:
         seen=seen(memory, fleet),
         moves=moves(snapshot, memory, fleet),
         approved=approved,
+        startups=startups(memory, fleet),
     )
     since = {key: memory.evidence_since.get(key, snapshot.at) for key in _wanted(snapshot, learnt, fleet)}
     kept = scale.remember(snapshot, replace(learnt, scale=memory.scale), fleet)

@@ -117,6 +117,14 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Startup:
+    """How long a pod of a revision took from its creation to serving."""
+
+    revision: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Approved:
     """A human's yes to a plan, since when it has been seen and until when it holds."""
 
@@ -140,4 +148,4 @@ class Memory:
     seen: Mapping[str, Seen] = field(default_factory=dict)  # uid of a pod -> what it was when it last served
     moves: tuple[Move, ...] = ()  # of the last hour, oldest first
     approved: Approved | None = None  # None: nobody has approved anything
-    startups: Mapping[str, float] = field(default_factory=dict)  # uid of a pod -> seconds from creation to ready
+    startups: Mapping[str, Startup] = field(default_factory=dict)  # uid of a pod that was seen to start -> how long

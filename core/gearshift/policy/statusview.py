@@ -17,18 +17,22 @@ from gearshift.api.v1alpha1.status import (
     ApprovalStatus,
     Decision,
     InferenceServiceStatus,
+    LoadStatus,
     PodStatus,
     PodSummary,
     RoleStatus,
+    StartupStatus,
     TransitionRecord,
 )
 from gearshift.api.vocabulary import Role, TransitionKind
 from gearshift.policy.conditionview import Observed, conditions_of, invalid_conditions
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.history import moment
+from gearshift.policy.loadview import load_status
 from gearshift.policy.plan import Action, CreatePod, DeletePod, Memory, Plan, Transit
 from gearshift.policy.scale import asked
 from gearshift.policy.snapshot import PodView, Snapshot
+from gearshift.policy.startup import startup_status
 from gearshift.policy.targets import total_target
 
 
@@ -74,13 +78,27 @@ def status(snapshot: Snapshot, plan: Plan, previous: InferenceServiceStatus, rep
             transition=report.running,
             transition_history=list(report.history),
             last_decision=_decision(plan, previous.last_decision, snapshot.at),
-            approval=_approval(report.memory),
+            **_remembered(given, fleet, previous, report),
         )
     )
 
 
-def _approval(memory: Memory | None) -> ApprovalStatus | None:
-    approved = None if memory is None else memory.approved
+def _remembered(
+    snapshot: Snapshot, fleet: Fleet, previous: InferenceServiceStatus, report: Report
+) -> dict[str, LoadStatus | StartupStatus | ApprovalStatus | None]:
+    """What is told from the memory; nothing without one."""
+    memory = report.memory
+    if memory is None:
+        return {}
+    return {
+        "load": load_status(snapshot, memory, fleet, report.yardstick, previous.load),
+        "startup": startup_status(memory, snapshot.revision),
+        "approval": _approval(memory),
+    }
+
+
+def _approval(memory: Memory) -> ApprovalStatus | None:
+    approved = memory.approved
     return None if approved is None else ApprovalStatus(plan=approved.plan[:253], until=moment(approved.until))
 
 

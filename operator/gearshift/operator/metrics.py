@@ -52,10 +52,31 @@ class Metrics:
             registry=self.registry,
         )
 
+        self.demand = Gauge(
+            "gearshift_operator_demand_tokens_per_second",
+            "Tokens per second that a phase is asked for; absent while it is not known.",
+            ["namespace", "service", "phase"],
+            registry=self.registry,
+        )
+        self.capacity = Gauge(
+            "gearshift_operator_capacity_tokens_per_second",
+            "Tokens per second that the serving pods of a phase could do; absent while it is not known.",
+            ["namespace", "service", "phase"],
+            registry=self.registry,
+        )
+
+    def phase(self, metric: Gauge, namespace: str, service: str, phase: str, value: float | None) -> None:
+        """Set a gauge of a phase, or drop it while its value is not known."""
+        if value is None:
+            metric.remove_by_labels({"namespace": namespace, "service": service, "phase": phase})
+        else:
+            metric.labels(namespace, service, phase).set(value)
+
     def forget(self, namespace: str, service: str) -> None:
         """Drop the series of a service that is gone."""
         labels = {"namespace": namespace, "service": service}
-        for metric in (self.decisions, self.transitions, self.status_writes, self.desired, self.ready):
+        counters = (self.decisions, self.transitions, self.status_writes)
+        for metric in (*counters, self.desired, self.ready, self.demand, self.capacity):
             metric.remove_by_labels(labels)
 
 

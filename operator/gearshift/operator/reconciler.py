@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from gearshift.api import reasons
 from gearshift.api.v1alpha1 import InferenceService, InferenceServiceStatus
+from gearshift.api.vocabulary import Role
 from gearshift.operator.actor import Actor
 from gearshift.operator.budgets import Budgets
 from gearshift.operator.children import keep_children, router_available
@@ -34,8 +35,11 @@ from gearshift.operator.resources import SERVICES_OF_INFERENCE
 from gearshift.operator.validity import name_problem, spec_problem
 from gearshift.policy.conditionview import Observed, Trouble, graver
 from gearshift.policy.decide import decide
+from gearshift.policy.fleet import Fleet
+from gearshift.policy.loadview import capacity, demand
 from gearshift.policy.memory import fold, rebuild
 from gearshift.policy.plan import DeletePod, Memory, Plan, Transit
+from gearshift.policy.snapshot import Snapshot
 from gearshift.policy.statusview import Report, refused, status
 
 Json = dict[str, Any]
@@ -173,7 +177,18 @@ class Reconciler:
             await tools.reporter.report(current, shown, at)
         for role in shown.roles:
             tools.metrics.ready.labels(owner.namespace, owner.name, role.name.value).set(role.ready)
+        self._measure(gathered.snapshot)
         return shown
+
+    def _measure(self, snapshot: Snapshot) -> None:
+        """Set the gauges of demand and capacity, finer and more often than status tells them."""
+        if self._memory is None:
+            return
+        metrics, fleet = self._tools.metrics, Fleet.of(snapshot)
+        for phase in (Role.PREFILL, Role.DECODE):
+            of = (snapshot.namespace, snapshot.name, phase.value)
+            metrics.phase(metrics.demand, *of, demand(snapshot, phase))
+            metrics.phase(metrics.capacity, *of, capacity(snapshot, self._memory, fleet, phase))
 
     def _decide(self, gathered: Gathered, previous: InferenceServiceStatus) -> Plan:
         memory = self._memory or rebuild(self._started_at, previous)

@@ -17,8 +17,8 @@ class Scaling(FrozenModel):
     owner: ScaleOwner | None = Field(
         default=None,
         description="Who says how many engine pods there are. Gearshift: the policy, within min and max of the one "
-        "role. External: whoever writes replicas or the scale subresource, such as HPA or KEDA. Left out: External once "
-        "replicas is set, else Gearshift where the one role has a max above its floor.",
+        "role. External: whoever writes replicas or the scale subresource, such as HPA or KEDA. Left out: External "
+        "once replicas is set, else Gearshift where the one role has a max above its floor.",
     )
 
 

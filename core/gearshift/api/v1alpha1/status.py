@@ -91,6 +91,36 @@ class ApprovalStatus(StatusModel):
     until: Timestamp
 
 
+class PhaseLoad(StatusModel):
+    """What one phase of the requests is asked for, and what its pods could do."""
+
+    demand_tokens_per_second: int | None = Field(default=None, description="Left out while it is not known.")
+    capacity_tokens_per_second: int | None = Field(
+        default=None,
+        description="Of the serving pods, doing nothing else, within the objectives; left out while it is not known.",
+    )
+
+
+class LoadStatus(StatusModel):
+    """Demand and capacity, to two digits; written anew at most once a minute, and only when a number has moved."""
+
+    prefill: PhaseLoad = Field(
+        default=PhaseLoad(), description="Prompt tokens that are computed, those of the prefix cache left out."
+    )
+    decode: PhaseLoad = Field(default=PhaseLoad(), description="Generated tokens.")
+    prefix_hit_percent: int | None = Field(default=None, description="Of the prompt tokens.")
+    capacity_from: Short = Field(default="", description="Where the capacity is known from, or what is not known.")
+    at: Timestamp
+
+
+class StartupStatus(StatusModel):
+    """How long pods of the present revision take from creation to serving."""
+
+    seconds: int = Field(description="Median of the pods that were seen to start.")
+    pods: int = Field(description="How many these are, at most 16.")
+    revision: Short
+
+
 class Decision(StatusModel):
     """What the policy last decided, and from what."""
 
@@ -124,6 +154,8 @@ class InferenceServiceStatus(StatusModel):
     transition: TransitionRecord | None = None
     transition_history: list[TransitionRecord] = Field(default=[], max_length=MAX_HISTORY)
     last_decision: Decision | None = None
+    load: LoadStatus | None = None
+    startup: StartupStatus | None = None
     approval: ApprovalStatus | None = Field(
         default=None, description="The plan that a human has approved, and until when."
     )
