@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits factors of terms: least relative error, never negative, pulled towards what all groups have in common.
 
-Small groups lean on the pooled factors, large ones speak for themselves. A choice (pull, kernel, bytes of a KV value)
-is made for each group by the error on combinations left out.
+Small groups lean on the pooled factors, large ones speak for themselves. Pull and kernel are the same for all groups:
+errors on rows left out hardly differ from one choice to the next, so choosing by group would fit noise.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from typing import Final
 
 import numpy as np
@@ -23,19 +22,11 @@ from tools.calibrate.rows import Key
 
 Vector = NDArray[np.float64]
 
-PULLS: Final = (0.03, 0.1, 1.0, 10.0)
-KERNELS: Final = (None, Kernel(8.0, 0.05), Kernel(8.0, 0.05, 0.05), Kernel(4.0, 0.2, 0.2))
-KV_VALUE_BYTES: Final = (1.0, 2.0)
+PULL: Final = 0.03
+KERNEL: Final = Kernel(length=6.0, noise=0.05, linear=0.1)
 OUTLIER: Final = 0.8  # log of measured over modelled from which a row says nothing about its neighbours
+DOUBTFUL: Final = 0.25  # log of measured over modelled from which a row says less about them
 ROBUST: Final = 0.03  # relative error from which a row weighs less
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """How one figure of a group is fitted."""
-
-    pull: float
-    kernel: Kernel | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +37,7 @@ class Prior:
     tpot: tuple[float, ...]
 
 
-def factors(terms: Vector, seconds: Vector, prior: Vector, pull: float, weights: Vector | None = None) -> Vector:
+def factors(terms: Vector, seconds: Vector, prior: Vector, pull: float = PULL, weights: Vector | None = None) -> Vector:
     """Factors of the columns of ``terms`` that meet ``seconds`` with the least relative error."""
     scaled = terms / seconds[:, None]
     size = np.sqrt((scaled**2).mean(axis=0)) + 1e-12
@@ -80,68 +71,54 @@ def pooled(groups: Sequence[Sequence[Measured]]) -> Prior:
     weights = np.array([1 / np.sqrt(len(group)) for group in groups for _ in group])
     weights /= weights.mean()
     tpots, ttfts = _tpots(rows), _ttfts(rows)
-    own = np.array([_tpot_terms(row.deployment, row.workload, 1.0) for row in rows])
+    own = np.array([_tpot_terms(row.deployment, row.workload) for row in rows])
     tpot = factors(own, tpots, np.zeros(own.shape[1]), 0.0, weights)
-    first = np.array([_ttft_row(row, row.tpot_seconds, 1.0) for row in rows])
+    first = np.array([_ttft_row(row, row.tpot_seconds) for row in rows])
     ttft = factors(first, ttfts, np.zeros(first.shape[1]), 0.0, weights)
     return Prior(tuple(ttft.tolist()), tuple(tpot.tolist()))
 
 
-def fit(
-    key: Key, rows: Sequence[Measured], prior: Prior, kv_value_bytes: float, ttft: Choice, tpot: Choice
-) -> Calibration:
+def fit(key: Key, rows: Sequence[Measured], prior: Prior) -> Calibration:
     """The calibration of one group."""
     tpots, ttfts = _tpots(rows), _ttfts(rows)
     points = tuple(point(row.deployment, row.workload) for row in rows)
-    own = np.array([_tpot_terms(row.deployment, row.workload, kv_value_bytes) for row in rows])
-    tpot_curve = _curve(own, tpots, prior.tpot, tpot, points)
+    own = np.array([_tpot_terms(row.deployment, row.workload) for row in rows])
+    tpot_curve = _curve(own, tpots, prior.tpot, points)
     modelled = own @ np.array(tpot_curve.factors)
-    first = np.array([_ttft_row(row, each, kv_value_bytes) for row, each in zip(rows, modelled.tolist(), strict=True)])
-    ttft_curve = _curve(first, ttfts, prior.ttft, ttft, points)
+    first = np.array([_ttft_row(row, each) for row, each in zip(rows, modelled.tolist(), strict=True)])
+    ttft_curve = _curve(first, ttfts, prior.ttft, points)
     precisions = [row.deployment.precision or "" for row in rows]
     usual = max(sorted(set(precisions)), key=precisions.count)
-    return Calibration(key.gpu, key.backend, key.architecture, len(rows), usual, kv_value_bytes, ttft_curve, tpot_curve)
+    return Calibration(key.gpu, key.backend, key.architecture, len(rows), usual, ttft_curve, tpot_curve)
 
 
-def _curve(
-    terms: Vector, seconds: Vector, prior: tuple[float, ...], choice: Choice, points: tuple[Point, ...]
-) -> Curve:
+def _curve(terms: Vector, seconds: Vector, prior: tuple[float, ...], points: tuple[Point, ...]) -> Curve:
     common = np.array(prior)
-    common = common * np.median(seconds / (terms @ common))
-    found = factors(terms, seconds, common, choice.pull)
-    wrong = np.log(seconds / (terms @ found))
-    return Curve(tuple(found.tolist()), _field(choice.kernel, points, wrong))
+    found = factors(terms, seconds, common * np.median(seconds / (terms @ common)))
+    return Curve(tuple(found.tolist()), _field(points, np.log(seconds / (terms @ found))))
 
 
-def _field(kernel: Kernel | None, points: tuple[Point, ...], wrong: Vector) -> Field | None:
-    if kernel is None:
-        return None
+def _field(points: tuple[Point, ...], wrong: Vector) -> Field:
     kept = [index for index in range(len(points)) if abs(wrong[index] - float(np.median(wrong))) < OUTLIER]
-    matrix = np.array([[_covariance(kernel, points[a], points[b]) for b in kept] for a in kept])
-    noise = kernel.noise * np.maximum(1, (np.abs(wrong[kept]) / 0.25) ** 2)
-    solved = np.linalg.solve(matrix + np.diag(noise), wrong[kept])
+    matrix = np.array([[_covariance(points[a], points[b]) for b in kept] for a in kept])
+    noise = KERNEL.noise * np.maximum(1, (np.abs(wrong[kept]) / DOUBTFUL) ** 2)
     weights = np.zeros(len(points))
-    weights[kept] = solved
-    return Field(kernel, points, tuple(weights.tolist()))
-
-
-def choices() -> list[tuple[float, Choice]]:
-    """All that is tried: bytes of a KV value, pull and kernel."""
-    return [(size, Choice(pull, kernel)) for size, pull, kernel in product(KV_VALUE_BYTES, PULLS, KERNELS)]
+    weights[kept] = np.linalg.solve(matrix + np.diag(noise), wrong[kept])
+    return Field(KERNEL, points, tuple(weights.tolist()))
 
 
 @lru_cache(maxsize=200_000)
-def _covariance(kernel: Kernel, one: Point, other: Point) -> float:
-    return covariance(kernel, one, other)
+def _covariance(one: Point, other: Point) -> float:
+    return covariance(KERNEL, one, other)
 
 
 @lru_cache(maxsize=10_000)
-def _tpot_terms(deployment: Deployment, workload: Workload, kv_value_bytes: float) -> tuple[float, ...]:
-    return tpot_terms(scene(deployment, workload, "fp8", kv_value_bytes))
+def _tpot_terms(deployment: Deployment, workload: Workload) -> tuple[float, ...]:
+    return tpot_terms(scene(deployment, workload, "fp8"))
 
 
-def _ttft_row(row: Measured, tpot_seconds: float, kv_value_bytes: float) -> tuple[float, ...]:
-    return ttft_terms(scene(row.deployment, row.workload, "fp8", kv_value_bytes), tpot_seconds)
+def _ttft_row(row: Measured, tpot_seconds: float) -> tuple[float, ...]:
+    return ttft_terms(scene(row.deployment, row.workload, "fp8"), tpot_seconds)
 
 
 def _tpots(rows: Sequence[Measured]) -> Vector:

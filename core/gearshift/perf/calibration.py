@@ -13,7 +13,7 @@ from gearshift.perf.hardware import find_gpu
 from gearshift.perf.models import find_model
 from gearshift.perf.neighbours import Field, Kernel, Point
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 
 
 class UnknownCalibrationError(LookupError):
@@ -22,10 +22,10 @@ class UnknownCalibrationError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Factors of the terms of one figure, and the correction by neighbours, if it pays."""
+    """Factors of the terms of one figure, and the correction by neighbours."""
 
     factors: tuple[float, ...]
-    field: Field | None
+    field: Field
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,6 @@ class Calibration:
     architecture: str
     rows: int
     precision: str  # used when a question names none
-    kv_value_bytes: float
     ttft: Curve
     tpot: Curve
 
@@ -64,11 +63,12 @@ def calibrations() -> Mapping[tuple[str, str, str], Calibration]:
     text = files("gearshift.perf").joinpath("data", "calibration.json").read_text(encoding="utf-8")
     tables = json.loads(text)
     assert tables["format"] == FORMAT, "calibration.json and this code come from one build"
-    found = (parse(each) for each in tables["calibrations"])
+    kernel = Kernel(*tables["kernel"])
+    found = (parse(each, kernel) for each in tables["calibrations"])
     return MappingProxyType({(each.gpu, each.backend, each.architecture): each for each in found})
 
 
-def parse(table: Mapping[str, Any]) -> Calibration:
+def parse(table: Mapping[str, Any], kernel: Kernel) -> Calibration:
     """A calibration from its JSON form."""
     points = tuple(Point(tuple(at), precision, version) for at, precision, version in table["points"])
     return Calibration(
@@ -77,14 +77,10 @@ def parse(table: Mapping[str, Any]) -> Calibration:
         architecture=table["architecture"],
         rows=table["rows"],
         precision=table["precision"],
-        kv_value_bytes=table["kvValueBytes"],
-        ttft=_curve(table["ttft"], points),
-        tpot=_curve(table["tpot"], points),
+        ttft=_curve(table["ttft"], kernel, points),
+        tpot=_curve(table["tpot"], kernel, points),
     )
 
 
-def _curve(table: Mapping[str, Any], points: tuple[Point, ...]) -> Curve:
-    factors = tuple(table["factors"])
-    if table["kernel"] is None:
-        return Curve(factors, None)
-    return Curve(factors, Field(Kernel(*table["kernel"]), points, tuple(table["weights"])))
+def _curve(table: Mapping[str, Any], kernel: Kernel, points: tuple[Point, ...]) -> Curve:
+    return Curve(tuple(table["factors"]), Field(kernel, points, tuple(table["weights"])))

@@ -26,7 +26,7 @@ class Kernel:
 
     length: float
     noise: float
-    linear: float = 0.0
+    linear: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,6 @@ def covariance(kernel: Kernel, one: Point, other: Point) -> float:
     """How much a measurement at ``other`` says about ``one``."""
     distance = sqrt(sum((a - b) ** 2 for a, b in zip(one.position, other.position, strict=True)))
     near = exp(-distance / kernel.length - MISMATCH * (_differ(one, other)))
-    if not kernel.linear:
-        return near
     dot = sum((a - c) * (b - c) for a, b, c in zip(one.position, other.position, CENTRE, strict=True))
     return near + kernel.linear * dot
 

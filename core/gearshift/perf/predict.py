@@ -3,9 +3,9 @@
 
 from dataclasses import dataclass
 
-from gearshift.perf.calibration import Calibration, Curve, find_calibration
+from gearshift.perf.calibration import Calibration, find_calibration
 from gearshift.perf.deployment import Deployment, Workload
-from gearshift.perf.neighbours import Point, point
+from gearshift.perf.neighbours import point
 from gearshift.perf.terms import scene, tpot_terms, ttft_terms, weigh
 
 
@@ -29,15 +29,11 @@ def predict(deployment: Deployment, workload: Workload) -> Prediction:
 
 def predict_with(calibration: Calibration, deployment: Deployment, workload: Workload) -> Prediction:
     """As `predict`, with a calibration that need not be a shipped one."""
-    at = scene(deployment, workload, calibration.precision, calibration.kv_value_bytes)
+    at = scene(deployment, workload, calibration.precision)
     here = point(deployment, workload)
     modelled = weigh(calibration.tpot.factors, tpot_terms(at))
     return Prediction(
-        ttft_seconds=weigh(calibration.ttft.factors, ttft_terms(at, modelled)) * _correction(calibration.ttft, here),
-        tpot_seconds=modelled * _correction(calibration.tpot, here),
+        ttft_seconds=weigh(calibration.ttft.factors, ttft_terms(at, modelled)) * calibration.ttft.field.factor(here),
+        tpot_seconds=modelled * calibration.tpot.field.factor(here),
         running=at.running,
     )
-
-
-def _correction(curve: Curve, here: Point) -> float:
-    return 1.0 if curve.field is None else curve.field.factor(here)

@@ -6,7 +6,8 @@ reading settles on one:
 
 | row | meaning |
 |---|---|
-| tp or dp of 16 or 64, and moe of n x n the same | n accelerators: the sizes were multiplied |
+| tp or dp of 16 or 64, and moe of n x n the same | n accelerators: the sizes were multiplied. The same times are in \
+plain rows too, which tell how the experts were spread: expert parallel for DeepSeek-R1 and with dp, else by tensor |
 | tp of n and dp of n, moe of 1 x n*n | n accelerators with expert parallelism, batch_size is that of one of dp ranks |
 | dp empty | as many ranks as the experts' accelerators need; batch_size is over all of them |
 | dp of d | batch_size is that of one of d ranks |
@@ -19,6 +20,9 @@ from gearshift.perf.deployment import Deployment, Workload
 
 MULTIPLIED = 16
 """Accelerators from which on a row of the table can't be of one host of 8."""
+
+EXPERT_PARALLEL_IF_MULTIPLIED = frozenset({"deepseek-ai/DeepSeek-R1"})
+"""Models whose multiplied tensor-parallel rows have the times of their plain rows of expert parallelism."""
 
 
 class SiliconError(ValueError):
@@ -81,7 +85,8 @@ def _sizes(row: Mapping[str, str]) -> _Sizes:
     if expert_tensor == expert and ranks == gpus and ranks >= MULTIPLIED:
         n = expert
         if tensor > 1:
-            return _Sizes(n, 1, n // 2, 2, batch)
+            spread = (1, n) if row["model_path"] in EXPERT_PARALLEL_IF_MULTIPLIED else (n, 1)
+            return _Sizes(n, 1, *spread, batch)
         return _Sizes(1, n, 1, n, batch * data)
     if data > 1 and tensor > 1 and tensor * data == expert:
         return _Sizes(tensor, 1, 1, tensor, batch * data)

@@ -18,11 +18,11 @@ MS: Final = 1e-3
 
 TPOT_TERMS: Final = (
     "overhead", "dense weights", "expert weights", "collectives", "expert dispatch", "sequences", "compute", "kv read",
-    "prefill compute", "prefill all-reduce", "prefill attention", "admission",
+    "prefill compute", "prefill all-reduce", "prefill attention", "admission", "expert exchange",
 )  # fmt: skip
 TTFT_TERMS: Final = (
     "overhead", "compute", "all-reduce", "attention", "steps", "sequences", "queued compute", "queued all-reduce",
-    "slot wait", "memory wait", "tokens", "queued tokens",
+    "slot wait", "memory wait", "tokens", "queued tokens", "expert exchange", "rank steps", "rank wait",
 )  # fmt: skip
 
 
@@ -34,13 +34,17 @@ class Scene:
     shape: ModelShape
     deployment: Deployment
     workload: Workload
-    weight_bytes: float  # of one parameter
-    kv_value_bytes: float  # of one value in the KV cache
+    precision: str  # of the weights
+
+    @property
+    def weight_bytes(self) -> float:
+        """Of one parameter."""
+        return WEIGHT_BYTES[self.precision]
 
     @property
     def kv_bytes_per_token(self) -> float:
-        """All layers."""
-        return self.shape.layers * self.shape.kv_width * self.kv_value_bytes
+        """All layers; 16-bit weights come with a 16-bit cache, smaller ones with an 8-bit one."""
+        return self.shape.layers * self.shape.kv_width * (2.0 if self.weight_bytes == 2 else 1.0)
 
     @property
     def kv_capacity_tokens(self) -> float:
@@ -54,6 +58,11 @@ class Scene:
         """Requests that fit in the KV cache together, at their mean length; at least one."""
         length = self.workload.input_tokens + self.workload.output_tokens / 2
         return max(1.0, min(float(self.workload.concurrency), self.kv_capacity_tokens / length))
+
+    @property
+    def exchanges_experts(self) -> bool:
+        """Whether tokens travel to the accelerators of their experts."""
+        return self.shape.experts > 0 and (self.deployment.expert_parallel or 1) > 1
 
     @property
     def flop_per_second(self) -> float:
@@ -79,15 +88,14 @@ class Scene:
         return sent / self.gpu.link_bytes_per_second * (1 - 1 / self.deployment.gpus)
 
 
-def scene(deployment: Deployment, workload: Workload, precision: str, kv_value_bytes: float) -> Scene:
-    """The scene of a question.
+def scene(deployment: Deployment, workload: Workload, precision: str) -> Scene:
+    """The scene of a question; ``precision`` stands in where the deployment names none.
 
     Raises:
         UnknownGpuError, UnknownModelError: nothing is known of the accelerator or the model.
     """
     gpu, shape = find_gpu(deployment.gpu), find_model(deployment.model)
-    weight_bytes = WEIGHT_BYTES[deployment.precision or precision]
-    return Scene(gpu, shape, deployment, workload, weight_bytes, kv_value_bytes)
+    return Scene(gpu, shape, deployment, workload, deployment.precision or precision)
 
 
 def tpot_terms(at: Scene) -> tuple[float, ...]:
@@ -114,12 +122,17 @@ def tpot_terms(at: Scene) -> tuple[float, ...]:
         each * at.prefill_all_reduce_seconds,
         each * at.prefill_attention_seconds,
         each * MS,
+        0.01 * MS * shape.layers if at.exchanges_experts else 0.0,
     )
 
 
 def ttft_terms(at: Scene, tpot_seconds: float) -> tuple[float, ...]:
-    """Seconds by `TTFT_TERMS`: the prompt's own prefill, those before it, and the wait for a step, slot or memory."""
-    load, running = at.workload, at.running
+    """Seconds by `TTFT_TERMS`: the prompt's own prefill, those before it, and the waits.
+
+    A prompt waits for a step, a slot or memory; with several attention ranks also for the ranks to begin prefills
+    together, and for a slot at its own rank while another rank has one free.
+    """
+    load, running, ranks = at.workload, at.running, at.deployment.attention_ranks
     turn = load.output_tokens * tpot_seconds / running  # between the ends of two requests
     compute, reduced = at.prefill_compute_seconds, at.prefill_all_reduce_seconds
     return (
@@ -135,6 +148,9 @@ def ttft_terms(at: Scene, tpot_seconds: float) -> tuple[float, ...]:
         (load.concurrency - running) * turn,
         0.01 * MS * load.input_tokens,
         0.001 * MS * load.input_tokens * running,
+        10 * MS if at.exchanges_experts else 0.0,
+        10 * tpot_seconds if ranks > 1 else 0.0,
+        (1 - 1 / ranks) * turn,
     )
 
 

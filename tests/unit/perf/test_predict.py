@@ -81,7 +81,7 @@ def test_impossible_sizes_are_refused() -> None:
 @given(concurrency=SIZES, inputs=SIZES, outputs=SIZES)
 def test_terms_are_never_negative(concurrency: int, inputs: int, outputs: int) -> None:
     load = Workload(concurrency=concurrency, input_tokens=inputs, output_tokens=outputs)
-    at = scene(LLAMA, load, "fp8", 2.0)
+    at = scene(LLAMA, load, "fp8")
     assert min(tpot_terms(at) + ttft_terms(at, 0.01)) >= 0
 
 
@@ -90,7 +90,7 @@ def test_factors_make_more_load_never_faster_without_neighbours(concurrency: int
     loads = [Workload(concurrency=n, input_tokens=inputs, output_tokens=512) for n in (concurrency, concurrency + 1)]
     for each in calibrations().values():
         assert min(each.ttft.factors + each.tpot.factors) >= 0
-    first, second = (tpot_terms(scene(LLAMA, load, "fp8", 1.0)) for load in loads)
+    first, second = (tpot_terms(scene(LLAMA, load, "fp8")) for load in loads)
     assert all(more >= less for less, more in zip(first, second, strict=True))
 
 
@@ -98,6 +98,7 @@ def test_factors_make_more_load_never_faster_without_neighbours(concurrency: int
     ("sizes", "expected"),
     [
         (("64", "1", "8", "8", "4"), (8, 1, 8, 4)),
+        (("16", "1", "4", "4", "4"), (4, 1, 4, 4)),
         (("1", "64", "8", "8", "1"), (1, 8, 8, 64)),
         (("4", "4", "1", "16", "2"), (4, 1, 4, 8)),
         (("1", "", "4", "1", "7"), (1, 4, 4, 7)),
@@ -112,6 +113,15 @@ def test_rows_that_multiply_their_sizes_are_read_as_one_host(
     found = measured({**rows()[0], **dict(zip(names, sizes, strict=True))})
     at = found.deployment
     assert (at.tensor_parallel, at.data_parallel, at.gpus, found.workload.concurrency) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "spread"), [("deepseek-ai/DeepSeek-R1", (1, 8)), ("deepseek-ai/DeepSeek-V3", (8, 1))]
+)
+def test_multiplied_rows_spread_experts_as_the_plain_rows_of_their_model(model: str, spread: tuple[int, int]) -> None:
+    sizes = {"tp_size": "64", "attention_dp_size": "1", "moe_tp_size": "8", "moe_ep_size": "8"}
+    at = measured({**rows()[0], **sizes, "model_path": model}).deployment
+    assert (at.expert_tensor_parallel, at.expert_parallel) == spread
 
 
 def test_a_missing_column_is_named() -> None:
