@@ -1,106 +1,194 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TP, DP and Shift of one model shape on the GPUs of one host, one after the other, as JSON lines.
+"""TP, DP and Shift of one model shape on the accelerators of one host, one after the other, as JSON lines and plots.
 
-    python -m bench.gpu.shift --ranks 4 --shape llama-70b-fp8 --inputs 4096 2048 --peak 192 --layouts TP Shift
+    python -m bench.gpu.shift --ranks 4 --shape llama-70b-fp8
+    python -m bench.gpu.shift --ranks 4 --shape llama-70b-fp8 --layouts Shift --parts start
 
-Weights are dummy; vLLM and this repository's ``core`` and ``sidecar`` must be importable. The reference of a line is
-the first layout of the same run.
+Weights are dummy; vLLM and this repository's ``core`` and ``sidecar`` must be importable. Results gather in ``--out``,
+so that a run can be split into commands; what has been measured is printed at the end of each, with TP as reference.
 """
 
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
-from typing import Any
+import time
+from contextlib import suppress
+from pathlib import Path
 
 from bench.gpu import shapes
+from bench.gpu.figures import NotComparable, lines
+from bench.gpu.job import Burst, Job, Latency, Layout, Peak
+from bench.gpu.page import page
+from bench.gpu.store import LAYOUTS, Store, last
+from gearshift.engine.host.leftovers import remove_leftovers
 
-Result = dict[str, Any]
-
-
-def engine_command(options: argparse.Namespace, layout: str, ranks: int, peak: int) -> list[str]:
-    """Command line of one engine."""
-    words = [sys.executable, "-m", "bench.gpu.engine", "--shape", options.shape, "--layout", layout]
-    words += ["--ranks", str(ranks), "--inputs", *map(str, options.inputs), "--peak", str(peak)]
-    return [*words, "--models", options.models, "--shift", options.shift]
-
-
-def start(command: list[str], device: int | None) -> subprocess.Popen[str]:
-    """Start an engine, on one device where given."""
-    environment = dict(os.environ)
-    if device is not None:
-        environment["CUDA_VISIBLE_DEVICES"] = str(device)
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+PARTS = ("start", "latency", "peak", "burst")
+MOST_TIMED_TOKENS = 128  # of an answer of part latency: more tell nothing new of TPOT
+CPU_CACHE_GIB = "1"
+END_SECONDS = 10.0  # an engine gets so long to end by itself
 
 
-def result(process: subprocess.Popen[str]) -> Result:
-    """The RESULT line of an engine.
+def job(options: argparse.Namespace, store: Store, layout: Layout) -> Job:
+    """What the engine of a layout is to do.
 
     Raises:
-        SystemExit: it ended without one.
+        SystemExit: a setting that can't be met, by name.
     """
-    output, _ = process.communicate()
-    found = [line.removeprefix("RESULT ") for line in output.splitlines() if line.startswith("RESULT ")]
-    if not found:
-        raise SystemExit(f"{' '.join(map(str, process.args))}: no result, exit status {process.returncode}")  # type: ignore[arg-type]
-    parsed: Result = json.loads(found[-1])
-    return parsed
+    asked, capacity = set(options.parts), options.burst_capacity
+    if "burst" in asked and capacity is None and not (layout == LAYOUTS[0] and "peak" in asked):
+        capacity = store.peak_of_reference(options.shape, options.ranks)
+        if capacity is None:
+            raise SystemExit("--parts burst: needs the peak of TP in --out, or --burst-capacity")
+    trace = Burst(
+        input_tokens=options.peak_input,
+        output_tokens=options.output,
+        capacity_tokens_per_second=capacity,
+        calm_seconds=options.calm_seconds,
+        burst_seconds=options.burst_seconds,
+    )
+    made = Job(
+        shape=options.shape,
+        layout=layout,
+        ranks=options.ranks,
+        device=options.device,
+        models=options.models,
+        latency=_latency(options) if "latency" in asked else None,
+        peak=_peak(options) if "peak" in asked else None,
+        burst=(trace if capacity is None else trace.resolved(capacity)) if "burst" in asked else None,
+        shift=json.loads(options.shift),
+        engine=json.loads(options.engine),
+        profile=options.profile,
+    )
+    _require_context(made)
+    return made
 
 
-def run(options: argparse.Namespace, layout: str) -> Result:
-    """Measure one layout on all ranks. DP is one engine a GPU, all at once, each with its share of the requests."""
-    if layout != "DP":
-        return result(start(engine_command(options, layout, options.ranks, options.peak), None))
-    command = engine_command(options, "TP", 1, options.peak // options.ranks)
-    parts = [result(process) for process in [start(command, device) for device in range(options.ranks)]]
-    whole = parts[0] | {"layout": "DP", "kv_tokens": sum(part["kv_tokens"] for part in parts)}
-    if options.peak:
-        whole["tokens_per_second"] = round(sum(part["tokens_per_second"] for part in parts), 1)
-    return whole
+def _latency(options: argparse.Namespace) -> Latency:
+    return Latency(inputs=tuple(options.inputs), output_tokens=min(MOST_TIMED_TOKENS, options.output))
 
 
-def figures(measured: Result) -> dict[str, tuple[float, str]]:
-    """Name -> value and unit of every figure of one layout."""
-    found: dict[str, tuple[float, str]] = {"start": (measured["start_seconds"], "s")}
-    for length, times in measured["latency"].items():
-        found[f"ttft.{length}"] = (times["ttft_ms"], "ms")
-        found[f"tpot.{length}"] = (times["tpot_ms"], "ms")
-    if "tokens_per_second" in measured:
-        found["throughput"] = (measured["tokens_per_second"], "tokens/s")
+def _peak(options: argparse.Namespace) -> Peak:
+    return Peak(
+        input_tokens=options.peak_input,
+        output_tokens=options.output,
+        first_requests=options.requests,
+        seconds=options.peak_seconds,
+    )
+
+
+def _require_context(made: Job) -> None:
+    limit = shapes.SHAPES[made.shape]["max_position_embeddings"]
+    if made.context_tokens() > limit:
+        raise SystemExit(f"--inputs: {made.shape} has {limit} positions, {made.context_tokens()} are needed")
+
+
+def environment(made: Job) -> dict[str, str]:
+    """The environment of a child: on the CPU each rank has one core, shared where there are fewer."""
+    found = dict(os.environ)
+    if made.device == "cpu":
+        cores = sorted(os.sched_getaffinity(0))
+        found["VLLM_CPU_OMP_THREADS_BIND"] = "|".join(str(cores[rank % len(cores)]) for rank in range(made.ranks))
+        found["VLLM_CPU_KVCACHE_SPACE"] = CPU_CACHE_GIB
     return found
 
 
-def lines(shape: str, results: list[Result]) -> list[dict[str, Any]]:
-    """JSON lines of all layouts; the first layout is the reference of the others."""
-    reference = figures(results[0])
-    return [
-        {
-            "name": f"{shape}.{measured['layout']}.{name}",
-            "value": value,
-            "unit": unit,
-            "reference": reference[name][0],
-            "ratio": round(value / reference[name][0], 4),
-        }
-        for measured in results
-        for name, (value, unit) in figures(measured).items()
-    ]
+def run(made: Job, store: Store, seconds: float | None) -> None:
+    """Run a child to its end, for at most so many seconds; none of its processes is left.
+
+    Raises:
+        SystemExit: it failed or was ended; what it has measured stays.
+    """
+    since, records = time.time(), store.records_path(made.shape, made.layout, made.ranks)
+    command = [sys.executable, "-m", "bench.gpu.engine", made.model_dump_json(), str(records)]
+    name = f"{made.shape} {made.layout} x{made.ranks}"
+    with store.log_path(made).open("ab") as log:
+        process = subprocess.Popen(
+            command, stdout=log, stderr=subprocess.STDOUT, env=environment(made), start_new_session=True
+        )
+        try:
+            status: int | None = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            _end(process)
+            remove_leftovers(since)
+    if status != 0:
+        why = "ended at --limit-seconds" if status is None else f"failed with exit status {status}"
+        tail = "\n".join(store.log_path(made).read_text(errors="replace").splitlines()[-15:])
+        raise SystemExit(f"{name}: {why}; the end of {store.log_path(made)}:\n{tail}")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End the child's whole session, politely where it still runs."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(END_SECONDS)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def report(options: argparse.Namespace, store: Store) -> None:
+    """Print the lines of everything in ``--out``, and write them and the page beside the records.
+
+    Raises:
+        SystemExit: layouts that can't be compared.
+    """
+    results, name = store.results(options.shape, options.ranks), f"{options.shape}.x{options.ranks}"
+    try:
+        found = lines(options.shape, options.ranks, results)
+    except NotComparable as error:
+        raise SystemExit(str(error)) from None
+    text = "".join(json.dumps(line) + "\n" for line in found)
+    (store.folder / f"{name}.jsonl").write_text(text)
+    (store.folder / f"{name}.html").write_text(page(f"{options.shape} on {options.ranks} ranks", results, found))
+    sys.stdout.write(text)
+    for layout, records in results.items():
+        reached = last(records, "peak")
+        if reached and not reached["flat"]:
+            sys.stderr.write(f"{name}.{layout}: throughput was still growing when --peak-seconds were over\n")
 
 
 def main() -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--ranks", type=int, default=4)
-    parser.add_argument("--shape", default="llama-70b-fp8", choices=shapes.SHAPES)
-    parser.add_argument("--layouts", nargs="+", default=["TP", "DP", "Shift"], choices=["TP", "DP", "Shift"])
-    parser.add_argument("--inputs", type=int, nargs="+", default=[4096])
-    parser.add_argument("--peak", type=int, default=192, help="requests at once; 0 for none")
-    parser.add_argument("--models", default="/tmp/gearshift-shapes", help="folder for the configurations")
-    parser.add_argument("--shift", default="{}", help="JSON of the shift settings")
-    options = parser.parse_args()
-    results = [run(options, layout) for layout in options.layouts]
-    for line in lines(options.shape, results):
-        print(json.dumps(line), flush=True)
+    options, begin = parse(), time.monotonic()
+    store = Store(Path(options.out))
+    try:
+        for layout in (each for each in LAYOUTS if each in options.layouts):
+            limit = options.limit_seconds and max(1.0, begin + options.limit_seconds - time.monotonic())
+            run(job(options, store, layout), store, limit)
+    finally:
+        report(options, store)
+
+
+def parse() -> argparse.Namespace:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--ranks", type=int, default=4, help="accelerators: 2, 4 or 8")
+    add("--shape", default="llama-70b-fp8", choices=shapes.SHAPES)
+    add("--layouts", nargs="+", default=list(LAYOUTS), choices=LAYOUTS)
+    add("--parts", nargs="+", default=list(PARTS), choices=PARTS, help="start is always measured")
+    add("--inputs", type=int, nargs="+", default=[2048, 4096, 8192, 16384, 32768], help="tokens, of part latency")
+    add("--peak-input", type=int, default=4096, help="tokens of each request of parts peak and burst")
+    add("--output", type=int, default=250, help="tokens of each answer")
+    add("--requests", type=int, default=48, help="at once in the first round of part peak")
+    add("--peak-seconds", type=float, default=200.0, help="no round of part peak begins that would end later")
+    add("--burst-capacity", type=float, help="tokens/s that the trace is scaled by; TP's peak when left out")
+    add("--calm-seconds", type=float, default=15.0, help="between bursts")
+    add("--burst-seconds", type=float, default=10.0)
+    add("--limit-seconds", type=float, help="of the whole command; what is measured until then stays")
+    add("--out", default="out/gpu", help="folder of the results, one for each host")
+    add("--models", default="/tmp/gearshift-shapes", help="folder for the configurations")
+    add("--device", default="cuda", choices=["cuda", "cpu"])
+    add("--shift", default="{}", help="JSON of the shift settings")
+    add("--engine", default="{}", help="JSON of more engine arguments, for all layouts")
+    add("--profile", help="folder for a kernel trace of one prefill")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
