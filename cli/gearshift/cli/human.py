@@ -15,7 +15,8 @@ from gearshift.operator.annotations import said
 
 def add_to(commands: Any) -> None:
     """Add the commands to a parser's sub-commands."""
-    hold = commands.add_parser("hold", help="keep a service as it is: no transition, no rollout, no scaling by the policy")
+    text = "keep a service as it is: no transition, no rollout, no scaling by the policy"
+    hold = commands.add_parser("hold", help=text)
     hold.add_argument("name", metavar="NAME", help="InferenceService")
     hold.add_argument("--reason", default="true", help="why, for those who read the status")
     hold.set_defaults(run=run_hold)

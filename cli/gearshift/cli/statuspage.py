@@ -8,14 +8,14 @@ from typing import Any
 from gearshift.api import conditions
 from gearshift.api.approval import Approval
 from gearshift.api.base import rfc3339
-from gearshift.api.v1alpha1.status import Decision, PodStatus, TransitionRecord
+from gearshift.api.v1alpha1.status import Decision, PodStatus, StartupStatus, TransitionRecord
 from gearshift.cli.output import age, counted, pairs, shortened, span, table
 from gearshift.cli.service import Json, Service
 
 
 def one(service: Service, now: datetime) -> str:
     """The page of one service."""
-    blocks = [_head(service, now), _conditions(service, now), _roles(service), _pods(service)]
+    blocks = [_head(service, now), _conditions(service, now), _load(service, now), _roles(service), _pods(service)]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
@@ -32,7 +32,10 @@ def many(services: Iterable[Service], now: datetime, *, namespaces: bool) -> str
 def facts(service: Service, now: datetime) -> Json:
     """The same for machines: names as in the API."""
     status = service.status.dump()
-    shown = ("conditions", "replicas", "readyReplicas", "layout", "split", "url", "roles", "pods", "podSummary")
+    shown = (
+        "conditions", "replicas", "readyReplicas", "layout", "split", "url", "load", "startup", "roles", "pods",
+        "podSummary",
+    )  # fmt: skip
     moving = ("transition", "lastDecision")
     order = service.order
     return {
@@ -130,11 +133,16 @@ def _head(service: Service, now: datetime) -> list[str]:
         ("Transition", "none" if moving is None else _moving(moving, now)),
         ("Decision", "none yet" if decision is None else decision_words(decision)),
         *([("Plan", f"{decision.plan}, for {age(decision.at, now)}")] if decision is not None else []),
+        *([("Start-up", _startup(status.startup))] if status.startup is not None else []),
         *([("URL", status.url)] if status.url else []),
         *([("Note", behind)] if behind is not None else []),
         *([("Note", service.said.problem)] if service.said.problem else []),
     ]
     return pairs(items)
+
+
+def _startup(startup: StartupStatus) -> str:
+    return f"{span(startup.seconds)} from creation to serving (median of {counted(startup.pods, 'pod')})"
 
 
 def _moving(record: TransitionRecord, now: datetime) -> str:
@@ -147,6 +155,23 @@ def _conditions(service: Service, now: datetime) -> list[str]:
         for each in service.status.conditions
     ]
     return table(["CONDITION", "STATUS", "REASON", "AGE", "MESSAGE"], rows) if rows else []
+
+
+def _load(service: Service, now: datetime) -> list[str]:
+    load = service.status.load
+    if load is None:
+        return []
+    phases = (("prefill", load.prefill), ("decode", load.decode))
+    rows = [
+        [name, _rate(each.demand_tokens_per_second), _rate(each.capacity_tokens_per_second)] for name, each in phases
+    ]
+    hits = "" if load.prefix_hit_percent is None else f"; {load.prefix_hit_percent} % of the prompt tokens were cached"
+    known = f"capacity: {load.capacity_from}; " if load.capacity_from else ""
+    return [*table(["LOAD", "DEMAND", "CAPACITY"], rows), f"({known}written {age(load.at, now)} ago{hits})"]
+
+
+def _rate(tokens_per_second: int | None) -> str:
+    return "unknown" if tokens_per_second is None else f"{tokens_per_second} tok/s"
 
 
 def _roles(service: Service) -> list[str]:

@@ -73,6 +73,14 @@ BODY: Json = {
         "layout": "DP=1,TP=1",
         "split": "1/1",
         "url": "http://chat-router.models.svc",
+        "load": {
+            "prefill": {"demandTokensPerSecond": 4100},
+            "decode": {"demandTokensPerSecond": 390, "capacityTokensPerSecond": 1200},
+            "prefixHitPercent": 35,
+            "capacityFrom": "model",
+            "at": "2026-12-01T11:59:40Z",
+        },
+        "startup": {"seconds": 95, "pods": 2, "revision": "r1"},
         "roles": [{"name": "Prefill", "desired": 1, "ready": 1}, {"name": "Decode", "desired": 1, "ready": 1}],
         "pods": [
             {"name": "chat-0", "role": "Prefill", "layout": "TP", "epoch": 0, "phase": "Serving", "ready": True},

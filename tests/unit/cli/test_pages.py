@@ -23,12 +23,18 @@ Override:    none
 Transition:  none
 Decision:    Hold, AwaitingApproval: Queueing: 9 requests wait per pod
 Plan:        bbbbbbbbbbbb, for 30s
+Start-up:    95s from creation to serving (median of 2 pods)
 URL:         http://chat-router.models.svc
 
 CONDITION          STATUS   REASON             AGE   MESSAGE
 Ready              True     Serving            60m   all well
 LayoutConverged    False    AwaitingApproval   30s   plan bbbbbbbbbbbb: chat-0 to DP
 MetricsAvailable   False    MetricsMissing     60s   unknown: itl_p90_seconds, waiting of Decode
+
+LOAD      DEMAND       CAPACITY
+prefill   4100 tok/s   unknown
+decode    390 tok/s    1200 tok/s
+(capacity: model; written 20s ago; 35 % of the prompt tokens were cached)
 
 ROLE      DESIRED   READY
 Prefill   1         1
