@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gscluster.audit import AuditLog, Write
 from gscluster.cluster import Cluster
 from gscluster.kubectl import Kubectl
 from gscluster.node import Node
@@ -16,6 +17,7 @@ from gsstack.install import OPERATOR_NAMESPACE
 from gsstack.prometheus import Prometheus
 
 OPERATOR = "deployment/gearshift-operator"
+LEASE = ("leases", OPERATOR_NAMESPACE, "gearshift-operator")
 OPERATOR_ACCOUNT = f"system:serviceaccount:{OPERATOR_NAMESPACE}:gearshift-operator"
 
 
@@ -63,10 +65,22 @@ class Chain:
         (pod,) = self.operator_pods()
         kill_processes(self.cluster, pod, "gearshift.operator")
 
+    def writes(self, log: AuditLog) -> list[Write]:
+        """The operator's writes since the mark of the API server's log, but for the renewals of its lease."""
+        return [write for write in log.writes(OPERATOR_ACCOUNT) if _object(write) != LEASE]
+
+    def renewals(self, log: AuditLog) -> list[Write]:
+        """The operator's writes to its lease since the mark."""
+        return [write for write in log.writes(OPERATOR_ACCOUNT) if _object(write) == LEASE]
+
     def operator_pods(self) -> list[str]:
         """Uids of the operator's pods."""
         words = ["get", "pods", "-n", OPERATOR_NAMESPACE, "-l", "app.kubernetes.io/component=operator"]
         return [pod["metadata"]["uid"] for pod in self.kubectl.json(*words)["items"]]
+
+
+def _object(write: Write) -> tuple[str, str, str]:
+    return write.resource, write.namespace, write.name
 
 
 def kill_processes(cluster: Cluster, pod_uid: str, words: str) -> None:
