@@ -18,7 +18,7 @@ from gearshift.cli.follow import Narrator, follow
 from gearshift.cli.goals import PlanGoal, carried_out, ended
 from gearshift.cli.service import Service
 from gearshift.cli.session import Session, now, session
-from gearshift.cli.statuspage import decision_words, message_words, shape_words, why
+from gearshift.cli.words import decision_words, message_words, shape_words, why
 
 
 def add_to(commands: Any) -> None:

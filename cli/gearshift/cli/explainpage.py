@@ -9,7 +9,7 @@ from gearshift.api.vocabulary import Actuation
 from gearshift.cli.advice import AT_REST, advice
 from gearshift.cli.output import age, pairs, table
 from gearshift.cli.service import Json, Service
-from gearshift.cli.statuspage import hold_words, order_words, transition_words, unseen, why
+from gearshift.cli.words import hold_words, order_words, transition_words, unseen, why
 
 _UNKNOWN = "unknown: "  # how the condition MetricsAvailable begins its list
 

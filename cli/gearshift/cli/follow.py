@@ -11,7 +11,7 @@ from gearshift.cli.goals import key, waits_for
 from gearshift.cli.historypage import outcome_words
 from gearshift.cli.output import duration, span
 from gearshift.cli.service import Service
-from gearshift.cli.statuspage import transition_words
+from gearshift.cli.words import transition_words
 
 _PAUSE_SECONDS: Final = 0.5
 

@@ -10,7 +10,7 @@ from gearshift.api.vocabulary import Layout, Role, TransitionKind, TransitionRes
 from gearshift.cli.errors import RefusedError
 from gearshift.cli.historypage import outcome_words
 from gearshift.cli.service import Json, Service
-from gearshift.cli.statuspage import transition_words, why
+from gearshift.cli.words import transition_words, why
 from gearshift.policy.targets import ceiling
 
 _BAD = (TransitionResult.FAILED, TransitionResult.ROLLED_BACK)

@@ -18,7 +18,7 @@ from gearshift.cli.follow import Narrator, follow
 from gearshift.cli.goals import OrderGoal, ended
 from gearshift.cli.service import Service
 from gearshift.cli.session import Session, now, session
-from gearshift.cli.statuspage import shape_words
+from gearshift.cli.words import shape_words
 
 _SECONDS: Final = 1800.0
 
