@@ -2,7 +2,7 @@
 """From records to figures and to JSON lines with the ratio to the reference layout. Pure."""
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from bench.gpu.store import Record, last
@@ -13,18 +13,16 @@ WINDOW_SECONDS: Final = 5.0
 Figures = dict[str, tuple[float, str]]
 """Value and unit by name."""
 
+Results = Mapping[str, Sequence[Record]]
+"""Records by layout, the reference first."""
 
-class NotComparable(ValueError):
-    """Two layouts were measured with different settings; the message names the part and the settings."""
 
-
-def figures(records: Sequence[Record]) -> Figures:
-    """Every figure of one layout; of a part that was measured more than once the last one counts."""
-    found = _starts([each for each in records if each["part"] == "start"])
-    for part, read in (("latency", _latency), ("peak", _peak), ("burst", _burst)):
-        record = last(list(records), part)
-        found |= read(record) if record else {}
-    return found
+def figures(records: Sequence[Record]) -> dict[str, Figures]:
+    """Every figure of one layout by part; of a part that was measured more than once the last one counts."""
+    newest = {part: record for part in _READ if (record := last(list(records), part))}
+    found = {part: _READ[part](record) for part, record in newest.items()}
+    starts = [each for each in records if each["part"] == "start"]
+    return ({"start": _starts(starts)} if starts else {}) | found
 
 
 def _starts(starts: Sequence[Record]) -> Figures:
@@ -74,22 +72,19 @@ def windows(record: Record) -> list[tuple[float, float]]:
     return [(end * width, sum(bins[max(0, end - count) : end]) / WINDOW_SECONDS) for end in ends]
 
 
-def lines(shape: str, ranks: int, results: Mapping[str, Sequence[Record]]) -> list[dict[str, Any]]:
-    """JSON lines of all layouts; the first layout is the reference. Without a counterpart there is no ratio.
+_READ: Final[dict[str, Callable[[Record], Figures]]] = {"latency": _latency, "peak": _peak, "burst": _burst}
 
-    Raises:
-        NotComparable: a part of a layout has other settings than the reference's.
-    """
-    if not results:
-        return []
-    name, reference = next(iter(results.items()))
-    for layout, records in results.items():
-        _require_comparable(layout, records, name, reference)
+
+def lines(shape: str, ranks: int, results: Results) -> list[dict[str, Any]]:
+    """JSON lines of all layouts; the first is the reference of what was measured with the same settings."""
+    reference = next(iter(results.values()), [])
     base = figures(reference)
     return [
-        _line(f"{shape}.x{ranks}.{layout}.{what}", value, unit, base.get(what))
+        _line(f"{shape}.x{ranks}.{layout}.{what}", value, unit, base[part].get(what) if same else None)
         for layout, records in results.items()
-        for what, (value, unit) in figures(records).items()
+        for part, found in figures(records).items()
+        for same in [part in base and _settings(records, part) == _settings(reference, part)]
+        for what, (value, unit) in found.items()
     ]
 
 
@@ -104,16 +99,22 @@ def _line(name: str, value: float, unit: str, reference: tuple[float, str] | Non
     }
 
 
-def _require_comparable(layout: str, records: Sequence[Record], name: str, reference: Sequence[Record]) -> None:
-    for part in ("start", "latency", "peak", "burst"):
-        one, other = last(list(records), part), last(list(reference), part)
-        if one and other and _scale(one["settings"]) != _scale(other["settings"]):
-            raise NotComparable(
-                f"part {part} of {layout} was measured with {one['settings']}, that of {name} with "
-                f"{other['settings']}: measure one of them again, or use an empty --out"
-            )
+def incomparable(results: Results) -> list[str]:
+    """The parts that a layout has measured with other settings than the reference: they have no ratio."""
+    if not results:
+        return []
+    name, reference = next(iter(results.items()))
+    return [
+        f"part {part} of {layout} was measured with {_settings(records, part)}, that of {name} with "
+        f"{_settings(reference, part)}: measure one of them again, or use an empty --out"
+        for layout, records in results.items()
+        for part in figures(records)
+        if part in figures(reference) and _settings(records, part) != _settings(reference, part)
+    ]
 
 
-def _scale(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings that change what is measured; how long a peak may be sought is none."""
+def _settings(records: Sequence[Record], part: str) -> dict[str, Any]:
+    """Settings that change what is measured: neither how long a peak may be sought nor which inputs are among them."""
+    record = last(list(records), part)
+    settings = record["settings"] if record else {}
     return {name: value for name, value in settings.items() if name not in {"seconds", "inputs"}}

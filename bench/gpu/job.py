@@ -6,10 +6,10 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bench.gpu.devices import Device
 from gearshift.sim.load.arrivals import Phase
 
 Layout = Literal["TP", "DP", "Shift"]
-Device = Literal["cuda", "cpu"]
 
 BURSTS: Final = 4
 CAPACITY_STEP: Final = 10.0  # tokens/s to which a measured capacity is rounded

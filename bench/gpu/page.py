@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plots of a run as one HTML page without scripts: latency by input, throughput by load, and the bursty trace."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
-from bench.gpu.figures import WINDOW_SECONDS, windows
+from bench.gpu.figures import WINDOW_SECONDS, Results, windows
 from bench.gpu.store import Record, last
 from gearshift.sim.reports.svg import Points, Series, plot
 
@@ -14,7 +14,6 @@ _STYLE = (
     "table{border-collapse:collapse}td,th{padding:.1rem .6rem;text-align:right;border-bottom:1px solid #ddd}"
     "td:first-child{text-align:left}svg{width:100%;font-size:11px}"
 )
-Results = Mapping[str, Sequence[Record]]
 
 
 def page(title: str, results: Results, lines: Sequence[dict[str, Any]]) -> str:

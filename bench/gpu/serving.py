@@ -11,10 +11,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from bench.gpu import shapes
+from bench.gpu import devices, shapes
 from bench.gpu.job import Job
-
-CPU_ARGUMENTS = {"dtype": "float32", "enforce_eager": True, "block_size": 32}
 
 
 def arguments(job: Job) -> dict[str, Any]:
@@ -29,10 +27,10 @@ def arguments(job: Job) -> dict[str, Any]:
         "disable_log_stats": True,
         "worker_extension_cls": "bench.gpu.probe.Probe",
         **ranks,
-        **(CPU_ARGUMENTS if job.device == "cpu" else {}),
+        **devices.engine_arguments(job.device),
     }
     if job.layout == "Shift":
-        found["worker_cls"] = f"gearshift.engine.shift.{job.device}.ShiftWorker"
+        found["worker_cls"] = devices.shift_worker(job.device)
         found["additional_config"] = {"gearshift": job.shift}
     if job.profile:
         found["profiler_config"] = {"profiler": "torch", "torch_profiler_dir": job.profile}

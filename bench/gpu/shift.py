@@ -10,25 +10,20 @@ so that a run can be split into commands; what has been measured is printed at t
 
 import argparse
 import json
-import os
-import signal
-import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from bench.gpu import shapes
-from bench.gpu.figures import NotComparable, lines
+from bench.gpu.child import Child
+from bench.gpu.devices import variables
+from bench.gpu.figures import incomparable, lines
 from bench.gpu.job import Burst, Job, Latency, Layout, Peak
 from bench.gpu.page import page
 from bench.gpu.store import LAYOUTS, Store, last
-from gearshift.engine.host.leftovers import remove_leftovers
 
 PARTS = ("start", "latency", "peak", "burst")
 MOST_TIMED_TOKENS = 128  # of an answer of part latency: more tell nothing new of TPOT
-CPU_CACHE_GIB = "1"
-END_SECONDS = 10.0  # an engine gets so long to end by itself
 
 
 def job(options: argparse.Namespace, store: Store, layout: Layout) -> Job:
@@ -85,76 +80,45 @@ def _require_context(made: Job) -> None:
         raise SystemExit(f"--inputs: {made.shape} has {limit} positions, {made.context_tokens()} are needed")
 
 
-def environment(made: Job) -> dict[str, str]:
-    """The environment of a child: on the CPU each rank has one core, shared where there are fewer."""
-    found = dict(os.environ)
-    if made.device == "cpu":
-        cores = sorted(os.sched_getaffinity(0))
-        found["VLLM_CPU_OMP_THREADS_BIND"] = "|".join(str(cores[rank % len(cores)]) for rank in range(made.ranks))
-        found["VLLM_CPU_KVCACHE_SPACE"] = CPU_CACHE_GIB
-    return found
-
-
 def run(made: Job, store: Store, seconds: float | None) -> None:
-    """Run a child to its end, for at most so many seconds; none of its processes is left.
+    """Run the engine of a job, for at most so many seconds.
 
     Raises:
         SystemExit: it failed or was ended; what it has measured stays.
     """
-    since, records = time.time(), store.records_path(made.shape, made.layout, made.ranks)
-    command = [sys.executable, "-m", "bench.gpu.engine", made.model_dump_json(), str(records)]
-    name = f"{made.shape} {made.layout} x{made.ranks}"
-    with store.log_path(made).open("ab") as log:
-        process = subprocess.Popen(
-            command, stdout=log, stderr=subprocess.STDOUT, env=environment(made), start_new_session=True
-        )
-        try:
-            status: int | None = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            status = None
-        finally:
-            _end(process)
-            remove_leftovers(since)
-    if status != 0:
-        why = "ended at --limit-seconds" if status is None else f"failed with exit status {status}"
-        tail = "\n".join(store.log_path(made).read_text(errors="replace").splitlines()[-15:])
-        raise SystemExit(f"{name}: {why}; the end of {store.log_path(made)}:\n{tail}")
+    records = store.records_path(made.shape, made.layout, made.ranks)
+    Child(
+        name=f"{made.shape} {made.layout} x{made.ranks}",
+        module="bench.gpu.engine",
+        words=(made.model_dump_json(), str(records)),
+        log=store.log_path(made),
+        variables=variables(made.device, made.ranks),
+    ).run(seconds)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the child's whole session, politely where it still runs."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(END_SECONDS)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def report(options: argparse.Namespace, store: Store) -> None:
+def report(options: argparse.Namespace, store: Store) -> list[str]:
     """Print the lines of everything in ``--out``, and write them and the page beside the records.
 
-    Raises:
-        SystemExit: layouts that can't be compared.
+    Returns:
+        What makes some of it worth less.
     """
     results, name = store.results(options.shape, options.ranks), f"{options.shape}.x{options.ranks}"
-    try:
-        found = lines(options.shape, options.ranks, results)
-    except NotComparable as error:
-        raise SystemExit(str(error)) from None
+    found = lines(options.shape, options.ranks, results)
     text = "".join(json.dumps(line) + "\n" for line in found)
     (store.folder / f"{name}.jsonl").write_text(text)
     (store.folder / f"{name}.html").write_text(page(f"{options.shape} on {options.ranks} ranks", results, found))
     sys.stdout.write(text)
-    for layout, records in results.items():
-        reached = last(records, "peak")
-        if reached and not reached["flat"]:
-            sys.stderr.write(f"{name}.{layout}: throughput was still growing when --peak-seconds were over\n")
+    peaks = {layout: last(records, "peak") for layout, records in results.items()}
+    growing = [
+        f"{name}.{layout}: throughput was still growing when --peak-seconds were over"
+        for layout, record in peaks.items()
+        if record and not record["flat"]
+    ]
+    return [*incomparable(results), *growing]
 
 
-def main() -> None:
-    """Entry point."""
+def main() -> int:
+    """Entry point; returns the exit status."""
     options, begin = parse(), time.monotonic()
     store = Store(Path(options.out))
     try:
@@ -162,7 +126,9 @@ def main() -> None:
             limit = options.limit_seconds and max(1.0, begin + options.limit_seconds - time.monotonic())
             run(job(options, store, layout), store, limit)
     finally:
-        report(options, store)
+        doubts = report(options, store)
+        sys.stderr.write("".join(f"bench: {each}\n" for each in doubts))
+    return 1 if doubts else 0
 
 
 def parse() -> argparse.Namespace:
@@ -171,7 +137,7 @@ def parse() -> argparse.Namespace:
     add = parser.add_argument
     add("--ranks", type=int, default=4, help="accelerators: 2, 4 or 8")
     add("--shape", default="llama-70b-fp8", choices=shapes.SHAPES)
-    add("--layouts", nargs="+", default=list(LAYOUTS), choices=LAYOUTS)
+    add("--layouts", nargs="*", default=list(LAYOUTS), choices=LAYOUTS, help="to measure now")
     add("--parts", nargs="+", default=list(PARTS), choices=PARTS, help="start is always measured")
     add("--inputs", type=int, nargs="+", default=[2048, 4096, 8192, 16384, 32768], help="tokens, of part latency")
     add("--peak-input", type=int, default=4096, help="tokens of each request of parts peak and burst")
@@ -192,4 +158,4 @@ def parse() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

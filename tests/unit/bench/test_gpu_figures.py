@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """From records of an engine to figures, lines and the page."""
 
-import math
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import pytest
-
-from bench.gpu.figures import NotComparable, figures, lines, windows
+from bench.gpu.figures import figures, incomparable, lines, windows
 from bench.gpu.page import page, plots
 from bench.gpu.store import Record
 
@@ -56,20 +53,28 @@ def test_what_the_reference_lacks_has_no_ratio() -> None:
 
 def test_a_second_start_is_the_warm_one_and_the_newest_part_counts() -> None:
     found = figures([start(212), latency(140), start(90), start(77), latency(130)])
-    assert found.items() >= {"start": (212, "s"), "start.warm": (77, "s"), "ready.warm": (87, "s")}.items()
-    assert found.items() >= {"ttft.4096": (130, "ms")}.items()
-    assert "start.warm" not in figures([start(212)])
+    assert found["start"].items() >= {"start": (212, "s"), "start.warm": (77, "s"), "ready.warm": (87, "s")}.items()
+    assert found["latency"].items() >= {"ttft.4096": (130, "ms")}.items()
+    assert "start.warm" not in figures([start(212)])["start"]
 
 
 def test_other_settings_are_not_compared() -> None:
-    with pytest.raises(NotComparable, match=r"part peak of Shift .*'input_tokens': 2048.* TP .*'input_tokens': 4096"):
-        lines("m", 4, {"TP": [peak(2)], "Shift": [peak(2, input_tokens=2048)]})
-    assert lines("m", 4, {"TP": [peak(2)], "Shift": [peak(2, seconds=60.0)]})
+    other = {"TP": [latency(2), peak(2)], "Shift": [latency(1), peak(2, input_tokens=2048)]}
+    found = {line["name"]: line["ratio"] for line in lines("m", 4, other)}
+    assert (found["m.x4.Shift.ttft.4096"], found["m.x4.Shift.throughput"]) == (0.5, None)
+    (why,) = incomparable(other)
+    assert why.startswith("part peak of Shift was measured with {'input_tokens': 2048")
+
+
+def test_how_long_a_peak_was_sought_does_not_matter() -> None:
+    other = {"TP": [peak(2)], "Shift": [peak(1, seconds=60.0)]}
+    assert incomparable(other) == []
+    assert {line["name"]: line["ratio"] for line in lines("m", 4, other)}["m.x4.Shift.throughput"] == 0.5
 
 
 def test_the_bursty_trace_gives_medians_and_its_best_window() -> None:
     record = burst((0.0, 100.0, 9.0), (1.0, 300.0, 10.0), (2.0, 200.0, 50.0))
-    assert figures([record]) == {
+    assert figures([record])["burst"] == {
         "burst.requests": (3, "requests"),
         "burst.ttft": (200.0, "ms"),
         "burst.ttft_p90": (280.0, "ms"),
@@ -102,4 +107,4 @@ def test_the_page_has_a_plot_for_each_part_with_every_layout() -> None:
 def test_no_figure_is_made_up() -> None:
     assert figures([]) == {}
     assert lines("m", 4, {}) == []
-    assert all(math.isfinite(value) for value, _ in figures([start(1), latency(2), peak(3)]).values())
+    assert incomparable({}) == []
