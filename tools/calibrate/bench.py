@@ -12,7 +12,9 @@ from gearshift.perf.deployment import Deployment, Workload
 from gearshift.perf.silicon import Measured, SiliconError
 
 RESULTS: Final = Path(__file__).parents[2] / "bench" / "results"
-MODELS: Final = {"llama-70b-fp8": "meta-llama/Llama-3.1-70B"}
+MODELS: Final = {"llama-70b-fp8": ("meta-llama/Llama-3.1-70B", "fp8")}
+"""Model and precision by shape; lines of other shapes stand for no model that is calibrated."""
+
 OUTPUT_TOKENS: Final = 250
 
 _FILE: Final = re.compile(r".*-shift-(\d+)x(h\d+)\.jsonl")
@@ -26,10 +28,10 @@ def benched(layout: Layout = Layout.TP) -> list[Measured]:
     """Rows of one layout.
 
     Raises:
-        SiliconError: a result is of a shape that has no model here, or lacks a figure.
+        SiliconError: of a case only one figure was measured; names the other.
     """
     figures = _figures()
-    cases = sorted({case for case, figure in figures if case[3] is layout}, key=str)
+    cases = sorted({case for case, figure in figures if case[2] in MODELS and case[3] is layout}, key=str)
     try:
         return [_row(case, figures[case, "ttft"], figures[case, "tpot"]) for case in cases]
     except KeyError as error:
@@ -55,6 +57,7 @@ def _of_file(path: Path) -> Iterable[tuple[tuple[Case, str], float]]:
 
 def _row(case: Case, ttft_seconds: float, tpot_seconds: float) -> Measured:
     gpu, accelerators, shape, _, inputs = case
-    deployment = Deployment(gpu=gpu, backend="vllm", model=MODELS[shape], tensor_parallel=accelerators, precision="fp8")
+    model, precision = MODELS[shape]
+    deployment = Deployment(gpu=gpu, backend="vllm", model=model, tensor_parallel=accelerators, precision=precision)
     workload = Workload(concurrency=1, input_tokens=inputs, output_tokens=OUTPUT_TOKENS)
     return Measured(deployment, workload, ttft_seconds, tpot_seconds)

@@ -24,7 +24,8 @@ class Profile:
     max_model_len_tokens: int  # longest sequence of the model
 
     step_overhead_seconds: float  # of every step, in every layout: launch, sampling, small kernels
-    eager_overhead_seconds: float  # of a step of more tokens than graphs are captured for, on top
+    eager_overhead_seconds: float  # of a tensor-parallel step of more tokens than graphs are captured for, on top
+    sequence_parallel_overhead_seconds: float  # of every sequence-parallel step, on top: no graphs, less to launch
     graph_tokens: int  # most tokens of a step that a captured graph serves
     weight_read_seconds: float  # to read one full copy of the weights
     token_compute_seconds: float  # linear layers of one token when compute is the limit

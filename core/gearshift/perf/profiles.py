@@ -14,7 +14,11 @@ class UnknownProfileError(LookupError):
 
 _LATENCY = (
     "fitted: time to first token and time per output token of one request of 4,096 tokens with vLLM 0.26 "
-    "on 4 and on 8 accelerators, tensor, data and shift parallel"
+    "on 4 and on 8 accelerators, tensor and data parallel"
+)
+_SHIFT = (
+    "fitted: time to first token of one request of 4,096 and of 2,048 tokens with layout Shift on 4 accelerators, "
+    "bench/results/2026-11-21-shift-4xh200.jsonl"
 )
 _THROUGHPUT = "fitted: throughput of 48 requests an accelerator, 4,096 tokens in and 250 out, in the same runs"
 
@@ -32,6 +36,7 @@ LLAMA_3_70B_FP8_H200: Final = Profile(
             "max_model_len_tokens": "model card",
             "step_overhead_seconds": _LATENCY,
             "eager_overhead_seconds": _THROUGHPUT,
+            "sequence_parallel_overhead_seconds": _SHIFT,
             "graph_tokens": "vLLM's default",
             "weight_read_seconds": _LATENCY,
             "token_compute_seconds": _LATENCY,
@@ -39,7 +44,7 @@ LLAMA_3_70B_FP8_H200: Final = Profile(
             "kv_read_seconds": "kv_bytes_per_token at 70 % of 4.8 TB/s",
             "sequence_seconds": "estimate",
             "tensor_parallel_seconds": _LATENCY,
-            "sequence_parallel_seconds": _LATENCY,
+            "sequence_parallel_seconds": _SHIFT,
             "startup_seconds": "measured on 4 accelerators with cold compile caches; SP assumed as TP",
             "switch_seconds": "measured: resume of a resident engine 2.4 ms, lease of its KV blocks 0.3 ms",
             "transfer_bytes_per_second": "assumed: one 400 Gb/s link an accelerator at 80 %",
@@ -53,6 +58,7 @@ LLAMA_3_70B_FP8_H200: Final = Profile(
     max_model_len_tokens=131_072,
     step_overhead_seconds=5.1e-3,
     eager_overhead_seconds=20e-3,
+    sequence_parallel_overhead_seconds=4e-3,
     graph_tokens=512,
     weight_read_seconds=15.5e-3,
     token_compute_seconds=97.5e-6,
@@ -60,7 +66,7 @@ LLAMA_3_70B_FP8_H200: Final = Profile(
     kv_read_seconds=80 * 8 * 128 * 2 * 2 / (0.7 * 4.8e12),
     sequence_seconds=5e-6,
     tensor_parallel_seconds=9.0e-6,
-    sequence_parallel_seconds=3.6e-6,
+    sequence_parallel_seconds=3.82e-6,
     startup_seconds=MappingProxyType({Layout.TP: 140.0, Layout.DP: 132.0, Layout.SP: 140.0, Layout.SHIFT: 221.0}),
     switch_seconds=2.7e-3,
     transfer_bytes_per_second=40e9,
@@ -79,6 +85,7 @@ TINY: Final = Profile(
     max_model_len_tokens=32_768,
     step_overhead_seconds=1.5e-3,
     eager_overhead_seconds=1e-3,
+    sequence_parallel_overhead_seconds=1e-3,
     graph_tokens=512,
     weight_read_seconds=0.5e-3,
     token_compute_seconds=4e-6,

@@ -48,27 +48,28 @@ def runs_sequence_parallel(arrangement: Arrangement, tokens: int) -> bool:
 
 
 def _tensor_parallel_seconds(profile: Profile, width: int, load: StepLoad) -> float:
-    communication = profile.tensor_parallel_seconds * _all_reduce_share(width)
+    communication = load.tokens * profile.tensor_parallel_seconds * _all_reduce_share(width)
+    launches = profile.eager_overhead_seconds if load.tokens > profile.graph_tokens else 0.0
     weights = profile.weight_read_seconds / width
-    return _common_seconds(profile, width, load, weights) + load.tokens * communication
+    return _common_seconds(profile, width, load, weights) + launches + communication
 
 
 def _sequence_parallel_seconds(profile: Profile, arrangement: Arrangement, load: StepLoad) -> float:
     ranks, base = arrangement.sequence_parallel_size, arrangement.base_tensor_parallel_size
     all_to_all = profile.sequence_parallel_seconds * (ranks - 1) / ranks
     all_reduce = profile.tensor_parallel_seconds * _all_reduce_share(base) / ranks  # of the rank's own tokens
+    launches = profile.sequence_parallel_overhead_seconds
     weights = profile.weight_read_seconds / base
-    return _common_seconds(profile, arrangement.width, load, weights) + load.tokens * (all_to_all + all_reduce)
+    return (
+        _common_seconds(profile, arrangement.width, load, weights) + launches + load.tokens * (all_to_all + all_reduce)
+    )
 
 
 def _common_seconds(profile: Profile, width: int, load: StepLoad, weights_seconds: float) -> float:
     compute = load.tokens * profile.token_compute_seconds / width
     attention = (load.context_pairs * profile.context_pair_seconds + load.kv_tokens * profile.kv_read_seconds) / width
     per_sequence = load.decode_sequences * profile.sequence_seconds
-    overhead = profile.step_overhead_seconds + (
-        profile.eager_overhead_seconds if load.tokens > profile.graph_tokens else 0
-    )
-    return overhead + max(weights_seconds, compute) + attention + per_sequence
+    return profile.step_overhead_seconds + max(weights_seconds, compute) + attention + per_sequence
 
 
 def _all_reduce_share(ranks: int) -> float:
