@@ -161,6 +161,7 @@ def _reconciling(make: Make, snapshot: Snapshot, fleet: Fleet, plan: Plan, obser
     | for a human | | | | | False, its reason: `Stalled` is True |
     | passing | | | | | True, its reason |
     | no | | | yes | | True, RollingOut |
+    | no | no: the budget is exhausted | yes | no | | True, BudgetExhausted |
     | no | yes | or yes | no | | True, Scaling |
     | no | no | no | no | yes | True, PodsStarting or RouterStarting |
     | no | no | no | no | no | False, UpToDate |
@@ -173,6 +174,8 @@ def _reconciling(make: Make, snapshot: Snapshot, fleet: Fleet, plan: Plan, obser
         return make("True", reasons.ROLLING_OUT, f"{len(fleet.outdated)} pods are of an older spec")
     target = total_target(snapshot.spec)
     moves = any(isinstance(action, CreatePod | DeletePod) for action in plan.actions)
+    if plan.hold is not None and plan.hold.reason == reasons.BUDGET_EXHAUSTED and len(fleet.live) < target:
+        return make("True", reasons.BUDGET_EXHAUSTED, plan.hold.message)
     if moves or len(fleet.pods) != target:
         return make("True", reasons.SCALING, f"{len(fleet.live)} of {target} pods exist")
     starting = [pod.name for pod in fleet.live if not pod.ready and pod.name not in fleet.moving]

@@ -92,6 +92,28 @@ def test_a_proposal_waits_for_its_approval_and_then_acts(space: Space, prometheu
     assert (order.id, order.to) == (f"{plan}-chat-0", "DP")
 
 
+def test_an_approval_that_is_over_approves_nothing(space: Space, prometheus: Prometheus) -> None:
+    prometheus.values = dict(BUSY)
+    space.apply(**LAYOUTS, policy={**QUICK, "actuation": "Approve"})
+    (sidecar,) = space.serve(1).values()
+    until(lambda: space.condition("LayoutConverged").get("reason") == "AwaitingApproval", "a proposal", 60)
+    value = f"gearshift.dev/approve={space.status()['lastDecision']['plan']}@2020-01-01T00:00:00Z"
+    space.cluster.kubectl("annotate", "gsvc", "chat", value, "-n", space.name)
+    until(lambda: space.status()["lastDecision"]["reason"] == "ApprovalExpired", "the end of the approval to be told")
+    assert sidecar.orders == []
+
+
+def test_demand_is_told_in_status_and_metrics(space: Space, prometheus: Prometheus, leader: Operator) -> None:
+    prometheus.values = {"cached": 0.0, **BUSY}
+    space.apply(policy=QUICK)
+    space.serve(1)
+    until(lambda: space.status().get("load", {}).get("decode", {}).get("demandTokensPerSecond") == 900, "the demand")
+    assert space.status()["load"]["prefill"]["demandTokensPerSecond"] == 9000
+    assert space.status()["load"]["capacityFrom"] == "profile llama-3-70b-fp8-h200"
+    labels = f'namespace="{space.name}",phase="Decode",service="chat"'
+    until(lambda: f"demand_tokens_per_second{{{labels}}} 900.0" in leader.metrics(), "the gauge")
+
+
 def test_auto_acts_by_itself_unless_the_service_is_held(space: Space, prometheus: Prometheus) -> None:
     prometheus.values = dict(BUSY)
     space.apply(**LAYOUTS, policy=QUICK)

@@ -16,6 +16,7 @@ from gearshift.policy.snapshot import InFlight, Metrics, PodView, Reading, Signa
 from gearshift.policy.statusview import Report, describe, layout_column, refused, status
 
 NO_METRICS = Metrics()
+FULL = Plan("p3", hold=Hold("BudgetExhausted", "1 more pods are wanted"), reason="BudgetExhausted")
 HOLD = Plan("p1", hold=Hold("Steady"), reason="Steady")
 SPLIT = [{"name": "Prefill", "replicas": 1}, {"name": "Decode", "replicas": 2}]
 
@@ -145,6 +146,7 @@ CREATE = Plan("p2", (CreatePod(1, Role.UNIFIED, Layout.TP, "PodMissing"),), reas
         ((pod(0),), HOLD, {}, ("False", "UpToDate")),
         ((pod(0, revision="r0"),), HOLD, {}, ("True", "RollingOut")),
         ((), CREATE, {}, ("True", "Scaling")),
+        ((), FULL, {}, ("True", "BudgetExhausted")),
         ((pod(0), pod(1, deleting=True)), HOLD, {}, ("True", "Scaling")),
         ((pod(0, ready=False, phase=PodPhase.STARTING),), HOLD, {}, ("True", "PodsStarting")),
         ((pod(0, ready=False, phase=PodPhase.SWITCHING),), HOLD, {}, ("False", "UpToDate")),
