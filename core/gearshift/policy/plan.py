@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gearshift.api.vocabulary import Layout, Role, TransitionKind
+from gearshift.policy.samples import Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +79,29 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Pods that the demand of a moment asked for: to carry it, and to stay."""
+    """Pods that the demand of a moment asked for: to meet it, to stay, and to carry its work alone."""
 
     at: float
     up: int
     down: int
+    carry: int
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleMemory:
-    """What scaling remembers: the number of pods that it keeps, and the needs of the stable window, oldest first."""
+    """What scaling remembers: the number of pods that it keeps, what was needed, and how demand moved; oldest first.
+
+    ``needs`` holds the moments that still count: those since which no moment needed as much.
+    """
 
     desired: int
     wanted: int = 0  # what it would desire now, if it may act
     needs: tuple[Need, ...] = ()
+    samples: tuple[Sample, ...] = ()  # of the last few start-up times
     grown_at: float | None = None
-    shrunk_at: float | None = None
-    regretted_at: float | None = None  # when it grew soon after it had shrunk
+    shrunk_at: float | None = None  # and has not grown since
+    regretted_at: float | None = None  # when it last had to grow soon after it had shrunk
+    regrets: int = 0  # how often of late
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,11 @@ def _kv_usage(scope: Scope) -> str:
     return _covered(scope, _gauge(scope, _series(scope, "kv_cache_usage_perc"), "max"), "avg({})")
 
 
+def _requests(scope: Scope) -> str:
+    """Requests that got their first token: each one once, when its prompt tokens are counted."""
+    return _total(scope, _rate(scope, _series(scope, "time_to_first_token_seconds_count")))
+
+
 def _prompt_tokens(scope: Scope) -> str:
     return _total(scope, _rate(scope, _series(scope, "prompt_tokens_total")))
 
@@ -110,6 +115,7 @@ _BUILDERS: dict[Signal, Callable[[Scope], str]] = {
     Signal.WAITING: _waiting,
     Signal.RUNNING: _running,
     Signal.KV_USAGE: _kv_usage,
+    Signal.REQUESTS: _requests,
     Signal.PROMPT_TOKENS: _prompt_tokens,
     Signal.GENERATION_TOKENS: _generation_tokens,
     Signal.TTFT_P90: _ttft,

@@ -26,9 +26,9 @@ class EngineRates:
         """
         return max(0.05, min(most, 1 - self.step_seconds / itl_seconds))
 
-    def burst(self, work: float, seconds: float) -> float:
+    def burst(self, work: float, request_seconds: float, seconds: float) -> float:
         """Standard deviation, in pods, of the work that arrives in ``seconds`` when ``work`` arrives on average.
 
-        Requests arrive at random: ``n`` of them vary by the square root of ``n``.
+        Requests of ``request_seconds`` each arrive at random: ``n`` of them vary by the square root of ``n``.
         """
-        return math.sqrt(work * self.request_seconds / max(seconds, 0.001))
+        return math.sqrt(work * request_seconds / max(seconds, 0.001))

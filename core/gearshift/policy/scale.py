@@ -9,28 +9,22 @@ The number of pods that is desired survives in `Memory.scale`; after a restart i
 for if that is more, and nothing shrinks before the stable window has been watched anew.
 """
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from gearshift.api.v1alpha1 import InferenceServiceSpec
 from gearshift.api.vocabulary import Actuation, ScaleOwner
 from gearshift.policy import tuning
-from gearshift.policy.capacity import remembered
+from gearshift.policy.demand import lead_seconds
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.identity import plan_id
+from gearshift.policy.needs import kept, lasting, rested
 from gearshift.policy.plan import Action, Hold, Memory, Need, ScaleMemory
-from gearshift.policy.pressure import known
 from gearshift.policy.repair import repair
+from gearshift.policy.samples import sampled
 from gearshift.policy.scaledown import scale_down
-from gearshift.policy.snapshot import Signal, Snapshot
+from gearshift.policy.sizing import sizing
+from gearshift.policy.snapshot import Snapshot
 from gearshift.policy.targets import total_target
-from gearshift.policy.verdict import number
-
-_SIGNALS = (
-    Signal.WAITING, Signal.RUNNING, Signal.KV_USAGE, Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS, Signal.TTFT_P90,
-    Signal.ITL_P90,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +37,6 @@ class Bounds:
     def clamp(self, pods: int) -> int:
         """The nearest number within."""
         return min(max(pods, self.least), self.most)
-
-
-@dataclass(frozen=True, slots=True)
-class Sizing:
-    """Pods that the present demand asks for: ``up`` as few as carry it, ``down`` as many as must stay."""
-
-    up: int
-    down: int
-    inputs: Mapping[str, str] = field(default_factory=dict)
 
 
 def bounds(spec: InferenceServiceSpec) -> Bounds | None:
@@ -71,80 +56,6 @@ def bounds(spec: InferenceServiceSpec) -> Bounds | None:
     if role.max is None or role.max <= max(1, role.floor):
         return None
     return Bounds(max(1, role.floor), role.max)
-
-
-def sizing(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Sizing | Hold:
-    """Pods by demand and by symptoms, the more of both.
-
-    Demand: work of one pod by `Snapshot.rates` of the layout in use, else tokens/s against what a pod was seen to carry
-    when it saturated. Symptoms, for ``n`` serving pods:
-
-    | demand | requests wait or KV cache is full | an objective is missed | load is light on every count | up | down |
-    |---|---|---|---|---|---|
-    | known | no | any | any | demand | demand and bursts |
-    | known | yes | any | any | as well n + 1 | as well n + 1 |
-    | no yardstick | yes, or | yes | no | 1.5 n | n |
-    | no yardstick | no | no | no | 1 | n |
-    | no yardstick | no | no | yes | 1 | n - 1 |
-    | a signal is unknown | | | | Hold MetricsMissing | |
-
-    With a yardstick a missed objective alone asks for nothing: long prompts miss TTFT on an idle pod too.
-    """
-    values = known(snapshot.metrics, _SIGNALS)
-    if isinstance(values, Hold):
-        return values
-    pods = len(fleet.serving)
-    if not pods:
-        return Sizing(1, 1)
-    inputs = {"demandPromptTokens": number(values[Signal.PROMPT_TOKENS])}
-    by_demand = _by_demand(snapshot, memory, fleet, values)
-    queueing = values[Signal.WAITING] / pods >= tuning.QUEUE_SOME or values[Signal.KV_USAGE] >= tuning.KV_FULL
-    if by_demand is None:
-        strained = queueing or _late(snapshot, values)
-        calm = _light(snapshot, values, pods)
-        return Sizing(pods + max(1, pods // 2) if strained else 1, pods - 1 if calm else pods, inputs)
-    up, down = by_demand
-    inputs["demandPods"] = number(up)
-    least = pods + 1 if queueing else 1
-    return Sizing(max(least, math.ceil(up)), max(least, math.ceil(down)), inputs)
-
-
-def _by_demand(
-    snapshot: Snapshot, memory: Memory, fleet: Fleet, values: Mapping[Signal, float]
-) -> tuple[float, float] | None:
-    """Pods to carry the demand, and pods that must stay, before rounding; None when no yardstick is known."""
-    layout = fleet.layout(snapshot.spec.parallelism.layouts, snapshot.spec.parallelism.start)
-    prompts, tokens = values[Signal.PROMPT_TOKENS], values[Signal.GENERATION_TOKENS]
-    rates = snapshot.rates.get(layout)
-    if rates is not None:
-        objectives = snapshot.spec.policy.objectives
-        share = rates.share(tuning.ITL_SHARE * objectives.itl.seconds, tuning.BUSY_SHARE)
-        work = rates.work(prompts, tokens)
-        burst = rates.burst(work, objectives.ttft.seconds)
-        up, down = (max(work / share, work + bursts * burst) for bursts in (tuning.BURSTS, tuning.SPARE_BURSTS))
-        return up, down
-    capacity = remembered(memory, None, layout, snapshot)
-    if capacity is None:
-        return None
-    work = (prompts + tokens) / capacity
-    return work / tuning.DONOR_SHARE, work / tuning.LIGHT_SHARE
-
-
-def _late(snapshot: Snapshot, values: Mapping[Signal, float]) -> bool:
-    objectives = snapshot.spec.policy.objectives
-    return values[Signal.TTFT_P90] > objectives.ttft.seconds or values[Signal.ITL_P90] > objectives.itl.seconds
-
-
-def _light(snapshot: Snapshot, values: Mapping[Signal, float], pods: int) -> bool:
-    objectives = snapshot.spec.policy.objectives
-    left = max(1, pods - 1) / pods
-    return (
-        values[Signal.WAITING] / pods <= tuning.QUEUE_LOW
-        and values[Signal.KV_USAGE] <= tuning.KV_LOW * left
-        and values[Signal.RUNNING] <= tuning.RUNNING_LOW * max(1, pods - 1)
-        and values[Signal.TTFT_P90] <= tuning.LIGHT_SHARE * objectives.ttft.seconds
-        and values[Signal.ITL_P90] <= tuning.LIGHT_SHARE * objectives.itl.seconds
-    )
 
 
 def initial(snapshot: Snapshot, fleet: Fleet, limits: Bounds) -> int:
@@ -167,8 +78,9 @@ def inputs(memory: Memory) -> dict[str, str]:
     scale = memory.scale
     if scale is None or not scale.needs:
         return {}
-    now, most = scale.needs[-1], max(need.down for need in scale.needs)
-    return {"podsNeeded": str(now.up), "podsKept": str(most), "podsDesired": str(scale.desired)}
+    now = scale.needs[-1]
+    stay = kept(scale.needs, now.at, memory.started_at)
+    return {"podsNeeded": str(now.up), "podsKept": str(stay), "podsDesired": str(scale.desired)}
 
 
 def moves(snapshot: Snapshot, fleet: Fleet, wanted: int) -> tuple[Action, ...]:
@@ -194,17 +106,17 @@ def remember(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> ScaleMemory | 
     found = sizing(snapshot, memory, fleet)
     if isinstance(found, Hold):
         return replace(before, desired=desired, wanted=desired)
-    since = snapshot.at - tuning.STABLE_SECONDS
-    needs = tuple(need for need in before.needs if since < need.at < snapshot.at)
-    needs = (*needs, Need(snapshot.at, limits.clamp(found.up), limits.clamp(found.down)))
-    wanted = _wanted(snapshot, replace(before, desired=desired, needs=needs), memory, fleet)
-    return _adopt(snapshot, replace(before, desired=desired, wanted=wanted, needs=needs), fleet)
+    now = Need(snapshot.at, *(limits.clamp(pods) for pods in (found.up, found.down, found.carry)))
+    span = (tuning.TREND_SPANS + 1) * lead_seconds(memory, snapshot.revision)
+    samples = sampled(before.samples, found.sample, snapshot.at, span)
+    after = replace(before, desired=desired, needs=lasting(before.needs, now), samples=samples)
+    return _adopt(snapshot, replace(after, wanted=_wanted(snapshot, after, memory, fleet)), fleet)
 
 
 def _wanted(snapshot: Snapshot, scale: ScaleMemory, memory: Memory, fleet: Fleet) -> int:
     """Pods wanted now.
 
-    | need now | most needed in the stable window | watched, and long since the last growth, loss and regret | wanted |
+    | need now | kept by what was needed | watched, and long since the last growth, loss and regret | wanted |
     |---|---|---|---|
     | above desired | | | the need |
     | at most desired | desired or more | | desired |
@@ -215,33 +127,33 @@ def _wanted(snapshot: Snapshot, scale: ScaleMemory, memory: Memory, fleet: Fleet
     if now.up > desired:
         return now.up
     settled = len(fleet.serving) == len(fleet.pods) == desired
-    if settled and _rested(snapshot.at, scale, memory) and max(need.down for need in scale.needs) < desired:
+    if settled and rested(snapshot.at, scale, memory) and kept(scale.needs, snapshot.at, memory.started_at) < desired:
         return desired - 1
     return desired
 
 
-def _rested(at: float, scale: ScaleMemory, memory: Memory) -> bool:
-    """Whether a pod may go as far as the past says."""
-    rests = (
-        (memory.started_at, tuning.WATCH_SECONDS),
-        (scale.grown_at, tuning.REVERSAL_SECONDS),
-        (scale.shrunk_at, tuning.SHRINK_SECONDS),
-        (scale.regretted_at, tuning.REGRET_SECONDS),
-    )
-    return all(since is None or at - since >= seconds for since, seconds in rests)
-
-
 def _adopt(snapshot: Snapshot, scale: ScaleMemory, fleet: Fleet) -> ScaleMemory:
-    """Desire what is wanted, where the policy may act. To grow soon after a pod went is a regret."""
+    """Desire what is wanted, where the policy may act.
+
+    | wanted | a pod went | regretted | regrets |
+    |---|---|---|---|
+    | more, and the load keeps more busy | within `tuning.SOON_SECONDS` | now | one more |
+    | more, as room for chance | within `tuning.SOON_SECONDS` | now | as they are |
+    | more | before that | as it was | one fewer: that loss paid |
+    | fewer | | as it was | as they are |
+    """
     may_act = snapshot.spec.policy.actuation is Actuation.AUTO or _approved(snapshot, scale, fleet)
     if scale.wanted == scale.desired or snapshot.hold or not may_act:
         return scale
     at = snapshot.at
     if scale.wanted < scale.desired:
         return replace(scale, desired=scale.wanted, shrunk_at=at)
-    regret = scale.shrunk_at is not None and at - scale.shrunk_at < tuning.SOON_SECONDS
-    regretted_at = at if regret else scale.regretted_at
-    return replace(scale, desired=scale.wanted, grown_at=at, regretted_at=regretted_at)
+    grown = replace(scale, desired=scale.wanted, grown_at=at, shrunk_at=None)
+    if scale.shrunk_at is None:
+        return grown
+    if at - scale.shrunk_at < tuning.SOON_SECONDS:
+        return replace(grown, regretted_at=at, regrets=scale.regrets + (scale.needs[-1].carry > scale.desired))
+    return replace(grown, regrets=max(0, scale.regrets - 1))
 
 
 def asked(snapshot: Snapshot, pods: int | None) -> Snapshot:

@@ -16,6 +16,7 @@ class Signal(StrEnum):
     WAITING = "waiting"  # requests queued, sum over pods of the role
     RUNNING = "running"  # requests in the batch, sum
     KV_USAGE = "kv_usage"  # used share of KV cache, mean, 0..1
+    REQUESTS = "requests_per_second"  # that get their first token
     PROMPT_TOKENS = "prompt_tokens_per_second"
     GENERATION_TOKENS = "generation_tokens_per_second"
     PREFIX_HITS = "prefix_hit_share"  # of prompt tokens, those whose KV was there already, 0..1

@@ -48,21 +48,51 @@ REPLACE_AFTER_SECONDS: Final = 10.0
 BUSY_SHARE: Final = 0.7
 """Share of a pod's time that demand may take, however many pods share it."""
 
-BURSTS: Final = 4.5
+BURSTS: Final = 5.0
 """Standard deviations of the work that arrives within the TTFT objective, added to its mean: the rule of square-root
 staffing. More than evenly sized requests would need, since lengths differ widely."""
 
-SPARE_BURSTS: Final = 5.0
+SPARE_BURSTS: Final = 5.5
 """As `BURSTS`, for the pods that must stay; more than it, so that no load is both too much and too little."""
 
 ITL_SHARE: Final = 0.8
 """Share of the ITL objective that the mean step may take, so that the 90th percentile keeps it."""
 
+QUEUE_SHARE: Final = 0.15
+"""Mean time in the queue, as a share of the TTFT objective, from which requests queue: some wait many times as long."""
+
+BURIED_SHARE: Final = 0.5
+"""Mean time in the queue, as a share of the TTFT objective, from which the load is more than the pods carry."""
+
+USUAL_REQUESTS: Final = 10.0
+"""Requests of usual lengths that are added to those seen, so that a single long one is not taken for the mean."""
+
+RISE_SECONDS: Final = 10.0
+"""Least span over which a queue is said to grow: batches of arrivals come and go within less."""
+
+CHANCE_DEVIATIONS: Final = 3.0
+"""Standard deviations by which the work of a window must differ from its mean to be a change, not chance."""
+
+TREND_SPANS: Final = 3
+"""Start-up times in a row in which work must have grown to be said to grow on."""
+
+STARTUP_SECONDS: Final = 60.0
+"""Seconds from the creation of a pod to serving, where none was seen to start."""
+
+LONGEST_LEAD_SECONDS: Final = 300.0
+"""Farthest that a trend leads: where pods take longer to start, what load does until then is not known."""
+
+SAMPLE_SECONDS: Final = 5.0
+"""Least time between two samples of demand that are remembered."""
+
 WATCH_SECONDS: Final = 300.0
 """Least time that a service has been watched before its first pod goes: what its load does is not known before."""
 
-STABLE_SECONDS: Final = 90.0
-"""Span over which the most pods ever needed stay, longer than a start-up: a loss is dearer than a minute's pod."""
+STABLE_SECONDS: Final = 180.0
+"""Span over which the room for chance stays: its lack costs few requests, and load rarely falls for long at once."""
+
+BURST_SECONDS: Final = 900.0
+"""Span over which as many pods stay as the highest load kept busy: bursts come again, and new pods come too late."""
 
 SHRINK_SECONDS: Final = 30.0
 """Least time between two pods that go: the window in which the loss of the first one shows."""
@@ -73,8 +103,11 @@ REVERSAL_SECONDS: Final = 120.0
 SOON_SECONDS: Final = 600.0
 """Span within which growth after a loss is a regret: a start-up and a drain were paid for little."""
 
-REGRET_SECONDS: Final = 1800.0
-"""Time in which no pod goes after a regret: the load has just shown that it comes back."""
+REGRET_SECONDS: Final = 600.0
+"""Time in which no pod goes after a regret, doubled by each further one: load that has come back comes back again."""
+
+LONGEST_REST_SECONDS: Final = 86_400.0
+"""Longest time in which regrets keep pods: a day, after which load may be another one."""
 
 HOUR_SECONDS: Final = 3600.0
 """Span over which transitions are counted and moves are remembered."""

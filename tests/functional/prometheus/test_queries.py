@@ -74,6 +74,7 @@ EXPECTED = {
     Signal.WAITING: 6.0,  # 3 + 1 and 2; deferred ones do not count
     Signal.RUNNING: 13.0,
     Signal.KV_USAGE: 0.4,  # fullest rank of each pod: 0.6 and 0.2
+    Signal.REQUESTS: 40.0,
     Signal.PROMPT_TOKENS: 200.0,
     Signal.GENERATION_TOKENS: 70.0,
     Signal.TTFT_P90: 0.5 + 0.5 * (36 - 10) / 30,  # 10 of 40 a second below 0.5 s, 30 up to 1 s

@@ -11,6 +11,7 @@ from gearshift.api.v1alpha1 import InferenceServiceSpec
 from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind
 from gearshift.policy.plan import Capacity, Memory, Need, ScaleMemory
 from gearshift.policy.rates import EngineRates
+from gearshift.policy.samples import Sample
 from gearshift.policy.snapshot import InFlight, Metrics, PodView, Reading, Signal, Snapshot
 from gearshift.policy.targets import role_targets
 
@@ -173,15 +174,18 @@ def memories() -> st.SearchStrategy[Memory]:
 def scale_memories() -> st.SearchStrategy[ScaleMemory]:
     """Any memory of scaling, mostly rested."""
     stamps = st.none() | AGES.map(lambda age: NOW - age)
-    need = st.builds(Need, st.sampled_from([NOW - 60, NOW - 30]), st.integers(1, 8), st.integers(1, 8))
+    need = st.builds(Need, st.sampled_from([NOW - 60, NOW - 30]), *[st.integers(1, 8)] * 3)
+    sample = st.builds(Sample, st.sampled_from([NOW - 60, NOW - 30, NOW - 10]), st.floats(0, 9), st.integers(0, 99))
     return st.builds(
         ScaleMemory,
         desired=st.integers(0, 9),
         wanted=st.integers(1, 9),
         needs=st.lists(need, max_size=2).map(lambda needs: tuple(sorted(needs, key=lambda each: each.at))),
+        samples=st.lists(sample, max_size=3).map(lambda each: tuple(sorted(each, key=lambda one: one.at))),
         grown_at=stamps,
         shrunk_at=stamps,
         regretted_at=stamps,
+        regrets=st.integers(0, 3),
     )
 
 

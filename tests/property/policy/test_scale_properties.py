@@ -15,7 +15,7 @@ from gearshift.policy.fleet import Fleet
 from gearshift.policy.memory import fold
 from gearshift.policy.plan import CreatePod, DeletePod, Memory
 from gearshift.policy.rates import EngineRates
-from gearshift.policy.scale import Sizing, sizing
+from gearshift.policy.sizing import Sizing, sizing
 from gearshift.policy.snapshot import Metrics, PodView, Reading, Signal, Snapshot
 
 LOOP = settings(max_examples=15, deadline=None)

@@ -11,9 +11,8 @@ from gearshift.api.v1alpha1 import InferenceServiceSpec
 from gearshift.api.vocabulary import Layout, PodPhase
 from gearshift.policy import scale, tuning
 from gearshift.policy.decide import decide
-from gearshift.policy.fleet import Fleet
 from gearshift.policy.memory import fold
-from gearshift.policy.plan import Capacity, CreatePod, DeletePod, Hold, Memory, Need, ScaleMemory
+from gearshift.policy.plan import CreatePod, DeletePod, Memory, Need, ScaleMemory
 from gearshift.policy.rates import EngineRates
 from gearshift.policy.snapshot import Snapshot
 from tests.unit.policy.build import LONG_AGO, NOW, UNKNOWN, metrics, pod, seasoned, snapshot, spec, starting
@@ -64,55 +63,8 @@ def test_scaling_is_on_between_a_floor_and_a_higher_ceiling_of_one_role(
     assert scale.bounds(service) == (None if expected is None else scale.Bounds(*expected))
 
 
-@pytest.mark.parametrize(
-    ("prompts", "tokens", "waiting", "up"),
-    [
-        (0, 0, 0, 1),
-        (1_000, 0, 0, 1),  # 0.1 pods of work, 0.37 for its bursts
-        (5_000, 1_000, 0, 2),  # 0.6, and 0.9
-        (20_000, 5_000, 0, 5),  # 2.5, and 1.84
-        (200_000, 0, 0, 29),  # 20, at most 0.7 of which are busy
-        (1_000, 0, 8, 5),  # four pods serve and two requests wait at each
-    ],
-)
-def test_demand_is_work_and_its_bursts(prompts: float, tokens: float, waiting: float, up: int) -> None:
-    state = moment(4, prompt_tokens=prompts, generation_tokens=tokens, waiting=waiting)
-    found = scale.sizing(state, seasoned(), Fleet.of(state))
-    assert isinstance(found, scale.Sizing)
-    assert found.up == up
-    assert found.down >= found.up
-
-
-@pytest.mark.parametrize(
-    ("readings", "up", "down"),
-    [
-        ({}, 1, 3),
-        ({"running": 40.0}, 1, 3),
-        ({"running": 60.0}, 1, 4),
-        ({"ttft_p90": 1.0}, 1, 4),
-        ({"ttft_p90": 1.6}, 6, 4),
-        ({"itl_p90": 0.06}, 6, 4),
-        ({"waiting": 4.0}, 6, 4),
-        ({"kv_usage": 0.95}, 6, 4),
-    ],
-)
-def test_without_a_yardstick_symptoms_speak(readings: dict[str, float], up: int, down: int) -> None:
-    state = replace(moment(4, **readings), rates={})
-    found = scale.sizing(state, seasoned(), Fleet.of(state))
-    assert found == scale.Sizing(up, down, {"demandPromptTokens": "0"})
-
-
-def test_a_layout_that_was_seen_to_saturate_is_a_yardstick() -> None:
-    memory = seasoned(capacity={"Service/TP": Capacity(1_000.0, NOW)})
-    state = replace(moment(4, prompt_tokens=2_000.0), rates={})
-    found = scale.sizing(state, memory, Fleet.of(state))
-    assert isinstance(found, scale.Sizing)
-    assert (found.up, found.down) == (3, 4)
-
-
-def test_an_unknown_signal_holds() -> None:
+def test_an_unknown_signal_changes_nothing() -> None:
     state = moment(4, waiting=UNKNOWN)
-    assert isinstance(scale.sizing(state, seasoned(), Fleet.of(state)), Hold)
     assert after(remembering(4), state).desired == 4
 
 
@@ -129,7 +81,7 @@ def test_demand_grows_the_service_at_once_up_to_its_ceiling() -> None:
 
 def test_a_pod_goes_when_the_whole_stable_window_needs_fewer() -> None:
     state = moment(4)
-    memory = fold(remembering(4, Need(NOW - 60, 1, 3)), state)
+    memory = fold(remembering(4, Need(NOW - 60, 1, 3, 1)), state)
     plan = decide(state, memory)
     assert plan.pods == 3
     assert [action.reason for action in plan.actions] == [reasons.SCALE_DOWN]
@@ -138,10 +90,12 @@ def test_a_pod_goes_when_the_whole_stable_window_needs_fewer() -> None:
 @pytest.mark.parametrize(
     ("memory", "state"),
     [
-        (remembering(4, Need(NOW - 60, 4, 4)), moment(4)),  # it was needed a minute ago
+        (remembering(4, Need(NOW - 60, 4, 4, 1)), moment(4)),  # its room was needed a minute ago
+        (remembering(4, Need(NOW - 800, 4, 4, 4)), moment(4)),  # a burst kept it busy a while ago
         (remembering(4, grown_at=NOW - 100), moment(4)),
         (remembering(4, shrunk_at=NOW - 10), moment(4)),
         (remembering(4, regretted_at=NOW - 500), moment(4)),
+        (remembering(4, regretted_at=NOW - 1100, regrets=2), moment(4)),
         (replace(remembering(4), started_at=NOW - tuning.WATCH_SECONDS + 1), moment(4)),
         (remembering(4), replace(moment(4), hold=True)),
         (remembering(4), replace(moment(4), pods=(pod(0), pod(1), pod(2), starting(3)))),
@@ -155,10 +109,22 @@ def test_a_pod_stays_while_anything_speaks_for_it(memory: Memory, state: Snapsho
     assert after(memory, state).desired == before.desired
 
 
-def test_to_grow_soon_after_a_loss_is_a_regret() -> None:
-    busy = moment(2, prompt_tokens=20_000.0)
-    assert after(remembering(2, shrunk_at=NOW - 500), busy).regretted_at == NOW
-    assert after(remembering(2, shrunk_at=NOW - 700), busy).regretted_at is None
+@pytest.mark.parametrize(
+    ("prompts", "shrunk", "regretted", "regrets"),
+    [
+        (20_000.0, 500, True, 2),  # the load needs the pod that went
+        (4_500.0, 500, True, 1),  # its bursts do
+        (20_000.0, 700, False, 0),
+        (20_000.0, None, False, 1),
+    ],
+)
+def test_to_grow_soon_after_a_loss_is_a_regret(
+    prompts: float, shrunk: float | None, regretted: bool, regrets: int
+) -> None:
+    before = remembering(1, shrunk_at=None if shrunk is None else NOW - shrunk, regrets=1)
+    found = after(before, moment(1, prompt_tokens=prompts))
+    assert found.desired > 1
+    assert (found.regretted_at == NOW, found.regrets, found.shrunk_at) == (regretted, regrets, None)
 
 
 def test_after_a_restart_what_lives_is_kept() -> None:
@@ -186,7 +152,7 @@ def test_who_sets_replicas_decides() -> None:
 @pytest.mark.parametrize("prompts", [0.0, 1e6])
 def test_advisory_only_says_what_it_would_do(prompts: float) -> None:
     state = moment(4, elastic(policy={"actuation": "Advisory"}), prompt_tokens=prompts)
-    memory = fold(remembering(4, Need(NOW - 60, 1, 1)), state)
+    memory = fold(remembering(4, Need(NOW - 60, 1, 1, 1)), state)
     plan = decide(state, memory)
     assert plan.hold is not None
     assert (plan.pods, plan.hold.reason) == (4, reasons.ADVISORY)
@@ -196,7 +162,7 @@ def test_advisory_only_says_what_it_would_do(prompts: float) -> None:
 @pytest.mark.parametrize(("prompts", "pods"), [(0.0, 3), (1e6, 6)])
 def test_an_approval_moves_the_number_and_it_stays(prompts: float, pods: int) -> None:
     state = moment(4, elastic(policy={"actuation": "Approve"}), prompt_tokens=prompts)
-    memory = fold(remembering(4, Need(NOW - 60, 1, 1)), state)
+    memory = fold(remembering(4, Need(NOW - 60, 1, 1, 1)), state)
     waiting = decide(state, memory)
     assert waiting.reason == reasons.AWAITING_APPROVAL
     approved = replace(state, approved=waiting.id)

@@ -119,7 +119,7 @@ def test_requests_wait_at_the_router_for_a_pod_and_give_up_after_a_while() -> No
 
 def test_ours_grows_with_load_and_shrinks_after_it() -> None:
     spec = service(1)
-    outcome = world(load((400, 0.5), (300, 8.0), (700, 0.5)), "ours", spec).run()
+    outcome = world(load((400, 0.5), (300, 8.0), (1300, 0.5)), "ours", spec).run()
     pods = [frame.pods for frame in outcome.frames]
     assert max(pods) >= 3
     assert pods[-1] < max(pods)
@@ -145,7 +145,7 @@ def test_an_unknown_policy_is_named(name: str) -> None:
 
 
 def test_ours_costs_less_than_the_best_static_fleet_and_serves_as_well() -> None:
-    rates = (1.0, 1.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 10.0, 8.0, 6.0, 4.0, 3.0, 2.0, 1.0, 1.0, 1.0)
+    rates = (1.0, 1.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 10.0, 10.0, 8.0, 6.0, 4.0, 3.0, 2.0, *[1.0] * 9)
     trace = load(*((120.0, rate) for rate in rates))
     statics = [world(trace, f"static:{n}").run() for n in range(1, 6)]
     best = max(statics, key=lambda each: (each.good, -each.gpu_hours))

@@ -16,10 +16,12 @@ ITL_BOUNDS: Final = (
 class Counters:
     """Counters of one pod since its start."""
 
-    __slots__ = ("generation_tokens", "itl", "preemptions", "prompt_tokens", "ttft")
+    __slots__ = ("cached_tokens", "generation_tokens", "itl", "preemptions", "prompt_tokens", "requests", "ttft")
 
     def __init__(self) -> None:
+        self.requests = 0  # that have got their first token
         self.prompt_tokens = 0
+        self.cached_tokens = 0  # of the prompt tokens, those whose KV was there already
         self.generation_tokens = 0
         self.preemptions = 0
         self.ttft = [0] * (len(TTFT_BOUNDS) + 1)
@@ -28,6 +30,7 @@ class Counters:
     def first_token(self, ttft_seconds: float) -> None:
         """A request has got its first token."""
         self.ttft[bisect_left(TTFT_BOUNDS, ttft_seconds)] += 1
+        self.requests += 1
 
     def tokens(self, count: int, step_seconds: float) -> None:
         """``count`` tokens of running requests, each ``step_seconds`` after the one before."""

@@ -28,7 +28,9 @@ class Sample:
     waiting: float
     running: float
     kv_usage: float
+    requests: float
     prompt_tokens: float
+    cached_tokens: float
     generation_tokens: float
     ttft: tuple[int, ...]
     itl: tuple[int, ...]
@@ -50,7 +52,9 @@ class Prometheus:
                 pod.waiting,
                 pod.running,
                 pod.kv_usage,
+                counters.requests,
                 counters.prompt_tokens,
+                counters.cached_tokens,
                 counters.generation_tokens,
                 tuple(counters.ttft),
                 tuple(counters.itl),
@@ -88,8 +92,10 @@ class _Query:
             Signal.WAITING: self._mean(lambda sample: sample.waiting, pods),
             Signal.RUNNING: self._mean(lambda sample: sample.running, pods),
             Signal.KV_USAGE: self._mean(lambda sample: sample.kv_usage, 1),
+            Signal.REQUESTS: self._rate(lambda sample: sample.requests, pods),
             Signal.PROMPT_TOKENS: self._rate(lambda sample: sample.prompt_tokens, pods),
             Signal.GENERATION_TOKENS: self._rate(lambda sample: sample.generation_tokens, pods),
+            Signal.PREFIX_HITS: self._share(lambda sample: sample.cached_tokens, lambda sample: sample.prompt_tokens),
             Signal.TTFT_P90: self._quantile(lambda sample: sample.ttft, TTFT_BOUNDS),
             Signal.ITL_P90: self._quantile(lambda sample: sample.itl, ITL_BOUNDS),
         }
@@ -101,6 +107,14 @@ class _Query:
     def _rate(self, number: Number, times: int) -> Reading:
         found = [self._increase([number(sample) for sample in w], w) for w in self.windows if len(w) > 1]
         return self._reading(found, lambda: times * sum(found) / len(found) / (self.end - self.start))
+
+    def _share(self, part: Number, whole: Number) -> Reading:
+        parts, total = self._rate(part, 1), self._rate(whole, 1)
+        if parts.value is None or total.value is None:
+            return parts
+        if not total.value:
+            return Reading(None, self.end, 0, why="no requests in the window", quiet=True)
+        return Reading(parts.value / total.value, self.end, 1)
 
     def _quantile(self, counts: Callable[[Sample], tuple[int, ...]], bounds: tuple[float, ...]) -> Reading:
         found = [self._buckets([counts(sample) for sample in w], w) for w in self.windows if len(w) > 1]

@@ -194,6 +194,7 @@ class Replica:
         request.prompt_left -= reused
         request.context_tokens += reused
         request.started = True
+        self.counters.cached_tokens += reused
 
     def _keep(self, request: Request) -> None:
         """Have the prefix cache hold the blocks of a prompt, as far as the KV cache has room; the oldest go first."""

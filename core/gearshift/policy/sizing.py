@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods that the present moment asks for: by demand where a yardstick is known, by symptoms where none is."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gearshift.policy import tuning
+from gearshift.policy.capacity import remembered
+from gearshift.policy.demand import Demand, demand
+from gearshift.policy.fleet import Fleet
+from gearshift.policy.plan import Hold, Memory
+from gearshift.policy.pressure import known
+from gearshift.policy.rates import EngineRates
+from gearshift.policy.samples import Sample
+from gearshift.policy.snapshot import Signal, Snapshot
+from gearshift.policy.verdict import number
+
+SIGNALS = (
+    Signal.WAITING, Signal.RUNNING, Signal.KV_USAGE, Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS, Signal.TTFT_P90,
+    Signal.ITL_P90,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """Pods that the present demand asks for.
+
+    ``up``: as few as meet it, and what is coming; ``down``: as many as must stay; ``carry``: as few as its work keeps
+    busy, without room for chance.
+    """
+
+    up: int
+    down: int
+    carry: int
+    sample: Sample | None = None  # of the demand, where a yardstick is known
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+
+def sizing(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Sizing | Hold:
+    """Pods by demand and by symptoms, the more of both.
+
+    Demand: work of one pod by `Snapshot.rates` of the layout in use, else tokens/s against what a pod was seen to carry
+    when it saturated. Symptoms, for ``n`` serving pods:
+
+    | demand | requests queue | an objective is missed | load is light on every count | up | down | carry |
+    |---|---|---|---|---|---|---|
+    | known | no | any | any | demand and bursts | demand and more bursts | demand |
+    | known | yes | any | any | as well n + 1 | as well n + 1 | as well n + 1 |
+    | no yardstick | yes, or | yes | no | 1.5 n | n | n |
+    | no yardstick | no | no | no | 1 | n | n |
+    | no yardstick | no | no | yes | 1 | n - 1 | 1 |
+    | a signal is unknown | | | | Hold MetricsMissing | | |
+
+    With a yardstick a missed objective alone asks for nothing: long prompts miss TTFT on an idle pod too.
+    """
+    values = known(snapshot.metrics, SIGNALS)
+    if isinstance(values, Hold):
+        return values
+    pods = len(fleet.serving)
+    if not pods:
+        return Sizing(1, 1, 1)
+    rates = snapshot.rates.get(fleet.layout(snapshot.spec.parallelism.layouts, snapshot.spec.parallelism.start))
+    if rates is not None:
+        return _by_rates(snapshot, memory, fleet, values, rates)
+    return _by_capacity(snapshot, memory, fleet, values) or _by_symptoms(snapshot, values, pods)
+
+
+def _by_rates(
+    snapshot: Snapshot, memory: Memory, fleet: Fleet, values: Mapping[Signal, float], rates: EngineRates
+) -> Sizing:
+    found = demand(snapshot, memory, fleet, rates, values)
+    objectives = snapshot.spec.policy.objectives
+    share = rates.share(tuning.ITL_SHARE * objectives.itl.seconds, tuning.BUSY_SHARE)
+    most = rates.share(objectives.itl.seconds, tuning.BUSY_SHARE)
+    burst = rates.burst(found.level, found.request_seconds, objectives.ttft.seconds)
+    up = found.backlog + max(found.ahead / share, found.ahead + tuning.BURSTS * burst)
+    down = max(found.level / share, found.level + tuning.SPARE_BURSTS * burst)
+    least = symptoms(snapshot, fleet, values)
+    return Sizing(
+        max(least.up, math.ceil(up)),
+        max(least.down, math.ceil(down)),
+        max(least.carry, math.ceil(found.level / most)),
+        Sample(snapshot.at, found.work, found.waiting),
+        _inputs(found, up),
+    )
+
+
+def _inputs(found: Demand, up: float) -> dict[str, str]:
+    return {
+        "demandWork": number(found.work),
+        "demandAhead": number(found.ahead),
+        "requestSeconds": number(found.request_seconds),
+        "demandPods": number(up),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Symptoms:
+    """Fewest pods by what waits: to mend it, to stay, and to carry the load at all."""
+
+    up: int
+    down: int
+    carry: int
+
+
+def symptoms(snapshot: Snapshot, fleet: Fleet, values: Mapping[Signal, float]) -> Symptoms:
+    """Pods by what waits, for ``n`` serving pods; ``q`` is the mean time in the queue by the TTFT objective.
+
+    | KV cache | waiting / pod | q | waiting now by its mean | up | down | carry |
+    |---|---|---|---|---|---|---|
+    | any | any | > 0.5 | >= 0.5 | n + n q, at most 2 n | n + 1 | n + 1 |
+    | any | any | > 0.15 | >= 0.5 | n + n q | n + 1 | 1 |
+    | >= 0.9 | any | any, or unknown | >= 0.5 | n + 1 | n + 1 | 1 |
+    | any | >= 1 | any, or unknown | >= 0.5 | n + 1 | n + 1 | 1 |
+    | as one of these | | | < 0.5: what there is clears the queue | 1 | n | 1 |
+    | else | | > 0.075 | any | 1 | n | 1 |
+    | else | | | any | 1 | 1 | 1 |
+    """
+    pods, waiting = len(fleet.serving), values[Signal.WAITING]
+    requests = snapshot.metrics.value(Signal.REQUESTS)
+    queue = waiting / requests / max(snapshot.spec.policy.objectives.ttft.seconds, 0.001) if requests else 0.0
+    full = values[Signal.KV_USAGE] >= tuning.KV_FULL or waiting / pods >= tuning.QUEUE_SOME
+    if not full and queue <= tuning.QUEUE_SHARE:
+        return Symptoms(1, pods if queue > tuning.QUEUE_SHARE / 2 else 1, 1)
+    if sum(pod.waiting for pod in fleet.serving) < waiting / 2:
+        return Symptoms(1, pods, 1)
+    more = math.ceil(pods * min(queue, 1.0)) if queue > tuning.QUEUE_SHARE else 1
+    return Symptoms(pods + more, pods + 1, pods + 1 if queue > tuning.BURIED_SHARE else 1)
+
+
+def _by_capacity(snapshot: Snapshot, memory: Memory, fleet: Fleet, values: Mapping[Signal, float]) -> Sizing | None:
+    """By what a pod of the layout in use was seen to carry; None when it was not seen to saturate."""
+    layout = fleet.layout(snapshot.spec.parallelism.layouts, snapshot.spec.parallelism.start)
+    capacity = remembered(memory, None, layout, snapshot)
+    if capacity is None:
+        return None
+    work = (values[Signal.PROMPT_TOKENS] + values[Signal.GENERATION_TOKENS]) / capacity
+    least = symptoms(snapshot, fleet, values)
+    up = max(least.up, math.ceil(work / tuning.DONOR_SHARE))
+    down = max(least.down, math.ceil(work / tuning.LIGHT_SHARE))
+    return Sizing(
+        up, max(up, down), max(least.carry, math.ceil(work)), None, {"demandWork": number(work), "demandPods": str(up)}
+    )
+
+
+def _by_symptoms(snapshot: Snapshot, values: Mapping[Signal, float], pods: int) -> Sizing:
+    waits = values[Signal.WAITING] / pods >= tuning.QUEUE_SOME or values[Signal.KV_USAGE] >= tuning.KV_FULL
+    if waits or _late(snapshot, values):
+        return Sizing(pods + max(1, pods // 2), pods, pods)
+    return Sizing(1, pods - 1, 1) if _light(snapshot, values, pods) else Sizing(1, pods, pods)
+
+
+def _late(snapshot: Snapshot, values: Mapping[Signal, float]) -> bool:
+    objectives = snapshot.spec.policy.objectives
+    return values[Signal.TTFT_P90] > objectives.ttft.seconds or values[Signal.ITL_P90] > objectives.itl.seconds
+
+
+def _light(snapshot: Snapshot, values: Mapping[Signal, float], pods: int) -> bool:
+    objectives = snapshot.spec.policy.objectives
+    left = max(1, pods - 1) / pods
+    return (
+        values[Signal.WAITING] / pods <= tuning.QUEUE_LOW
+        and values[Signal.KV_USAGE] <= tuning.KV_LOW * left
+        and values[Signal.RUNNING] <= tuning.RUNNING_LOW * max(1, pods - 1)
+        and values[Signal.TTFT_P90] <= tuning.LIGHT_SHARE * objectives.ttft.seconds
+        and values[Signal.ITL_P90] <= tuning.LIGHT_SHARE * objectives.itl.seconds
+    )
