@@ -5,6 +5,7 @@ Every process watches, so that a new leader knows the cluster already; only the 
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import random
@@ -36,7 +37,7 @@ from gearshift.operator.reporter import Reporter
 from gearshift.operator.resync import resync
 from gearshift.operator.settings import Settings
 from gearshift.operator.sidecars import Sidecars
-from gearshift.operator.watching import registry, watch_settings
+from gearshift.operator.watching import Backoffs, first_end, registry, watch_settings
 
 _log = logging.getLogger(__name__)
 _STALE_LOOP_SECONDS = 30.0
@@ -52,6 +53,7 @@ class App:
         self.metrics = Metrics()
         self.lease = Lease(settings.own_namespace, settings.lease_name, self.identity)
         self.metrics.leader.set_function(lambda: float(self.lease.leading))
+        self._relisted = asyncio.Event()
         self._beat_at = time.monotonic()
 
     def stop(self) -> None:
@@ -144,22 +146,28 @@ class App:
         return Reconciler(uid, tools, gatherer, Pods(tools.kube, tools.index, tools.installation))
 
     async def _watch(self, index: Index, stop: asyncio.Event) -> None:
+        """Watch until ``stop`` is set. What kopf gives up, as it does after an error within a stream, begins anew."""
         settings = self._settings
 
         async def login() -> dict[str, Any]:
             return await connection(await load_configuration(settings.kubeconfig))
 
-        before = asyncio.all_tasks()
-        tasks = await kopf.spawn_tasks(
-            registry=registry(index, login),
-            settings=watch_settings(),
-            standalone=True,
-            clusterwide=not settings.namespaces,
-            namespaces=settings.namespaces,
-            stop_flag=stop,
-        )
-        self._take_signals()
-        await kopf.run_tasks(tasks, ignored=before)
+        handlers = registry(index, login, self._relisted.set)
+        for pause in Backoffs():
+            tasks = await kopf.spawn_tasks(
+                registry=handlers,
+                settings=watch_settings(),
+                standalone=True,
+                clusterwide=not settings.namespaces,
+                namespaces=settings.namespaces,
+                stop_flag=stop,
+            )
+            self._take_signals()
+            problem = await first_end(tasks)
+            if stop.is_set():
+                return
+            _log.warning("watches ended: %r; they begin anew in %.1f s", problem, pause)
+            await asyncio.sleep(pause)
 
     def _take_signals(self) -> None:
         """Signals end this process in its own order; kopf would take them for itself."""
@@ -167,8 +175,13 @@ class App:
             asyncio.get_running_loop().add_signal_handler(number, self.stop)
 
     async def _resync_for_ever(self, kube: Kube, index: Index) -> None:
+        """List everything now and then, and soon after watches have begun anew."""
         while True:
-            await asyncio.sleep(self._settings.resync_seconds * random.uniform(0.9, 1.1))  # noqa: S311 - jitter
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._settings.resync_seconds * random.uniform(0.9, 1.1)):  # noqa: S311
+                    await self._relisted.wait()
+            await asyncio.sleep(random.uniform(0.5, 1.0))  # noqa: S311 - the other watches may follow
+            self._relisted.clear()
             await self._retried("full listing", lambda: resync(kube, index, self._settings.namespaces))
 
     async def _retried(self, what: str, call: Any) -> Any:

@@ -86,9 +86,11 @@ class Index:
     def put_node(self, body: Json) -> None:
         """A node as it is now."""
         record = node_record(body)
-        if self.nodes.get(record.name) != record:
+        known = self.nodes.get(record.name)
+        if known is None or known.version <= record.version:
             self.nodes[record.name] = record
-            self._wake_users(record.name)
+            if known != record:
+                self._wake_users(record.name)
 
     def drop_node(self, name: str) -> None:
         """A node that is gone."""
@@ -125,15 +127,6 @@ class Index:
         if uid not in self.services:
             self.pods.pop(uid, None)
             self.children.pop(uid, None)
-
-    def pod_uids(self) -> set[str]:
-        """The pods that are known."""
-        return {record.uid for pods in self.pods.values() for record in pods.values()}
-
-    def child_uids(self, kind: str) -> set[str]:
-        """The children of a kind that are known."""
-        children = (record for records in self.children.values() for record in records.values())
-        return {record.uid for record in children if record.kind == kind}
 
     def lose_pods(self, gone: set[str]) -> None:
         """Drop pods by uid."""

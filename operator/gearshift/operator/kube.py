@@ -8,6 +8,7 @@ deterministic, so a second creation must collide instead of merging with what is
 import json
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,12 +20,21 @@ from kubernetes.aio.dynamic import DynamicClient
 
 from gearshift.api import names
 from gearshift.operator import errors
+from gearshift.operator.records import version_of
 from gearshift.operator.resources import EVENTS, PODS, SELF_REVIEWS, SERVICES_OF_INFERENCE, Resource
 
 Json = dict[str, Any]
 _TIMEOUT_SECONDS: Final = 10.0
 _PAGE: Final = 200  # objects; a pod is some 10 kB of JSON, and several times of that in memory
 _APPLY: Final = "application/apply-patch+yaml"  # JSON is YAML
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a listing. ``version`` says how old the listing is: it shows nothing that is newer."""
+
+    version: int
+    items: list[Json]
 
 
 class _NoDiscovery:
@@ -96,8 +106,8 @@ class Kube:
         """
         return await self._call("get", resource, resource.path(namespace, name))
 
-    async def list(self, resource: Resource, namespace: str | None, labels: str | None = None) -> AsyncIterator[Json]:
-        """All objects of a namespace, or of the cluster when it is None, page by page.
+    async def pages(self, resource: Resource, namespace: str | None, labels: str | None = None) -> AsyncIterator[Page]:
+        """All objects of a namespace, or of the cluster when it is None; at least one page.
 
         Raises:
             errors.KubeError: a page can't be had; what came before it is as it was when the first page was asked for.
@@ -106,8 +116,8 @@ class Kube:
         options: Json = {"label_selector": labels, "limit": _PAGE}
         while True:
             answer = await self._call("get", resource, path, **options)
-            for item in answer["items"]:
-                yield {"apiVersion": resource.api_version, "kind": resource.kind, **item}
+            kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+            yield Page(version_of(answer), [kind | item for item in answer["items"]])
             options["_continue"] = answer["metadata"].get("continue")
             if not options["_continue"]:
                 return
@@ -190,7 +200,7 @@ class Kube:
             answer: Json = await response.json()
         except ApiException as problem:
             raise _translated(what, problem) from problem
-        except (aiohttp.ClientError, TimeoutError, OSError) as problem:
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as problem:  # ValueError: no JSON
             raise errors.Unavailable(what, repr(problem)) from problem
         return answer
 

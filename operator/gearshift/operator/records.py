@@ -2,7 +2,7 @@
 """What the operator keeps of pods and nodes: a few fields of objects that are much larger."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,6 +48,7 @@ class NodeRecord:
     since: float  # when readiness last changed
     out_of_service: bool  # a human said that it is gone
     gpu: str = ""  # product, as NVIDIA's feature discovery labels it
+    version: int = field(default=0, compare=False)  # resourceVersion, which heartbeats change without saying anything
 
 
 def pod_record(body: Json) -> PodRecord | None:
@@ -91,7 +92,7 @@ def node_record(body: Json) -> NodeRecord:
     taints = (body.get("spec") or {}).get("taints") or []
     out = any(taint.get("key") == "node.kubernetes.io/out-of-service" for taint in taints)
     gpu = (body["metadata"].get("labels") or {}).get("nvidia.com/gpu.product") or ""
-    return NodeRecord(body["metadata"]["name"], ready, since, out, gpu)
+    return NodeRecord(body["metadata"]["name"], ready, since, out, gpu, version_of(body))
 
 
 def version_of(body: Json) -> int:

@@ -6,7 +6,8 @@ from typing import Any
 
 from gearshift.api import names
 from gearshift.operator.index import Index
-from gearshift.operator.kube import Kube
+from gearshift.operator.kube import Kube, Page
+from gearshift.operator.records import version_of
 from gearshift.operator.resources import CHILD_KINDS, NODES, PODS, SERVICES_OF_INFERENCE, Resource
 
 Json = dict[str, Any]
@@ -16,32 +17,39 @@ _OURS = f"{names.LABEL_MANAGED_BY}={names.FIELD_MANAGER}"
 async def resync(kube: Kube, index: Index, namespaces: Sequence[str]) -> None:
     """Make the index equal to what the API server holds.
 
+    A listing may be older than what is known already, by a server that lags: it takes away only what it is newer than.
+
     Raises:
         KubeError: a listing failed; what was listed before it is in the index.
     """
-    known = set(index.nodes)
-    async for body in kube.list(NODES, None):
-        index.put_node(body)
-        known.discard(body["metadata"]["name"])
-    for name in known:
+    known = {name: record.version for name, record in index.nodes.items()}
+    for name in await _unseen(known, index.put_node, kube.pages(NODES, None), "name"):
         index.drop_node(name)
-    index.lose_pods(await _unseen(index.pod_uids(), index.put_pod, _list(kube, PODS, namespaces, _OURS)))
+    known = {pod.uid: pod.version for pods in index.pods.values() for pod in pods.values()}
+    index.lose_pods(await _unseen(known, index.put_pod, _pages(kube, PODS, namespaces, _OURS)))
     for resource in CHILD_KINDS:
-        listing = _list(kube, resource, namespaces, _OURS)
-        index.lose_children(await _unseen(index.child_uids(resource.kind), index.put_child, listing))
-    services = _list(kube, SERVICES_OF_INFERENCE, namespaces, None)
-    index.lose_services(await _unseen(set(index.services), index.put_service, services))
+        children = (child for children in index.children.values() for child in children.values())
+        known = {child.uid: child.version for child in children if child.kind == resource.kind}
+        index.lose_children(await _unseen(known, index.put_child, _pages(kube, resource, namespaces, _OURS)))
+    known = {uid: version_of(body) for uid, body in index.services.items()}
+    services = _pages(kube, SERVICES_OF_INFERENCE, namespaces, None)
+    index.lose_services(await _unseen(known, index.put_service, services))
 
 
-async def _unseen(known: set[str], put: Callable[[Json], None], listing: AsyncIterator[Json]) -> set[str]:
-    """Put all of a listing into the index; the uids among those known before that it does not have."""
-    async for body in listing:
-        put(body)
-        known.discard(body["metadata"]["uid"])
-    return known
+async def _unseen(
+    known: dict[str, int], put: Callable[[Json], None], listing: AsyncIterator[Page], key: str = "uid"
+) -> set[str]:
+    """Put all of a listing into the index; the keys of ``known``, a map to versions, that it shows to be gone."""
+    listed_at: int | None = None
+    async for page in listing:
+        listed_at = page.version if listed_at is None else min(listed_at, page.version)
+        for body in page.items:
+            put(body)
+            known.pop(body["metadata"][key], None)
+    return {name for name, version in known.items() if listed_at is not None and version <= listed_at}
 
 
-async def _list(kube: Kube, resource: Resource, namespaces: Sequence[str], labels: str | None) -> AsyncIterator[Json]:
+async def _pages(kube: Kube, resource: Resource, namespaces: Sequence[str], labels: str | None) -> AsyncIterator[Page]:
     for namespace in namespaces or (None,):
-        async for body in kube.list(resource, namespace, labels):
-            yield body
+        async for page in kube.pages(resource, namespace, labels):
+            yield page

@@ -5,8 +5,10 @@ Only event handlers are registered, so kopf puts no finalizer and no annotation 
 our own (`gearshift.operator.lease`): kopf's peering freezes on equal priorities and takes over in a minute.
 """
 
+import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from functools import partial
 from typing import Any, Final
 
 import kopf
@@ -66,20 +68,40 @@ def watch_settings() -> kopf.OperatorSettings:
     return settings
 
 
-def registry(index: Index, login: Callable[[], Awaitable[dict[str, Any]]]) -> kopf.OperatorRegistry:
-    """Handlers that feed the index. ``login`` gives arguments of ``kopf.ConnectionInfo``, anew when refused."""
+def registry(
+    index: Index, login: Callable[[], Awaitable[dict[str, Any]]], relisted: Callable[[], None]
+) -> kopf.OperatorRegistry:
+    """Handlers that feed the index. ``login`` gives arguments of ``kopf.ConnectionInfo``, anew when refused.
+
+    ``relisted`` is called when kopf begins a watch anew, for which it does not tell what went away in between.
+    """
     handlers = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=handlers)
     async def log_in(**_: Any) -> kopf.ConnectionInfo:
         return kopf.ConnectionInfo(**await login())
 
-    _feed(handlers, SERVICES_OF_INFERENCE, index.put_service, index.drop_service)
-    _feed(handlers, PODS, index.put_pod, lambda body: drop_pod(index, body))
-    _feed(handlers, NODES, index.put_node, lambda body: index.drop_node(body["metadata"]["name"]))
+    feed = partial(_feed, handlers, relisted)
+    feed(SERVICES_OF_INFERENCE, index.put_service, index.drop_service)
+    feed(PODS, index.put_pod, lambda body: drop_pod(index, body))
+    feed(NODES, index.put_node, lambda body: index.drop_node(body["metadata"]["name"]))
     for resource in CHILD_KINDS:
-        _feed(handlers, resource, index.put_child, index.drop_child)
+        feed(resource, index.put_child, index.drop_child)
     return handlers
+
+
+async def first_end(tasks: Collection[asyncio.Task[Any]]) -> BaseException | None:
+    """Wait until one of kopf's tasks ends, and end the others; what it ended with.
+
+    ``kopf.run_tasks`` would end every other task of the process, too.
+    """
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=5.0)
+    return next((task.exception() for task in done if not task.cancelled() and task.exception()), None)
 
 
 def drop_pod(index: Index, body: dict[str, Any]) -> None:
@@ -91,16 +113,23 @@ def drop_pod(index: Index, body: dict[str, Any]) -> None:
 
 def _feed(
     handlers: kopf.OperatorRegistry,
+    relisted: Callable[[], None],
     resource: Resource,
     put: Callable[[dict[str, Any]], None],
     drop: Callable[[dict[str, Any]], None],
 ) -> None:
     defaults = {"apiVersion": resource.api_version, "kind": resource.kind}
+    told: set[str] = set()  # uids; one that is listed although it was told of before means another listing
 
     @kopf.on.event(resource.group, resource.version, resource.plural, registry=handlers, id=f"watch-{resource.plural}")
     async def on_event(event: Any, **_: Any) -> None:
         body = {**defaults, **event["object"]}
+        uid = body["metadata"]["uid"]
         if event["type"] == "DELETED":
+            told.discard(uid)
             drop(body)
-        else:
-            put(body)
+            return
+        if event["type"] is None and uid in told:
+            relisted()
+        told.add(uid)
+        put(body)

@@ -9,8 +9,9 @@ import pytest
 
 from gearshift.api.vocabulary import PodPhase, TransitionKind, TransitionResult
 from gearshift.api.wire import TransitionStatus
+from tests.functional.operator.sidecar import Sidecar
 from tests.functional.operator.test_children import KINDS
-from tests.functional.operator.world import Sidecar, Space, until
+from tests.functional.operator.world import Space, until
 
 pytestmark = [pytest.mark.functional, pytest.mark.usefixtures("leader")]
 

@@ -12,18 +12,16 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
 from gearshift.api import names
-from gearshift.api.podconfig import PodConfig
-from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind, TransitionResult
-from gearshift.api.wire import PodState, Proof, TransitionRequest, TransitionStatus
 from gscluster.fast import FastCluster
 from gscluster.identities import write_kubeconfig
+from tests.functional.operator.sidecar import Sidecar
 
 Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[3]
@@ -52,13 +50,18 @@ def install(cluster: FastCluster) -> None:
 
 
 class Operator:
-    """One operator process with the rights of ``config/rbac`` and no others."""
+    """One operator process with the rights of ``config/rbac`` and no others.
 
-    def __init__(self, cluster: FastCluster, folder: Path, name: str, **flags: str) -> None:
+    ``server`` is where it is told that the API server is; else where that really is.
+    """
+
+    def __init__(
+        self, cluster: FastCluster, folder: Path, name: str, *, server: str | None = None, **flags: str
+    ) -> None:
         token = cluster.kubectl("create", "token", "gearshift-operator", "-n", OWN_NAMESPACE).strip()
         self.kubeconfig = folder / f"{name}.kubeconfig"
         authority = next((cluster.folder / "pki").glob("ca.crt"))
-        write_kubeconfig(self.kubeconfig, cluster.endpoints.server, authority, token)
+        write_kubeconfig(self.kubeconfig, server or cluster.endpoints.server, authority, token)
         (folder / "control-token").write_text("a control token\n")
         self.log_file = folder / f"{name}.log"
         self._flags = {
@@ -114,9 +117,11 @@ class Operator:
 
 
 @contextlib.contextmanager
-def operator(cluster: FastCluster, folder: Path, name: str = "operator", **flags: str) -> Iterator[Operator]:
+def operator(
+    cluster: FastCluster, folder: Path, name: str = "operator", *, server: str | None = None, **flags: str
+) -> Iterator[Operator]:
     """A leading operator process, ended on exit."""
-    one = Operator(cluster, folder, name, **flags).start()
+    one = Operator(cluster, folder, name, server=server, **flags).start()
     try:
         until(one.leads, "the operator to lead", 30)
         yield one
@@ -125,93 +130,16 @@ def operator(cluster: FastCluster, folder: Path, name: str = "operator", **flags
         assert "this is a defect" not in one.log, one.log[-6000:]
 
 
-class Sidecar:
-    """A sidecar that answers what a test tells it to."""
-
-    def __init__(self, pod: Json, address: str) -> None:
-        self.address = address
-        container = pod["spec"]["initContainers"][0]
-        text = next(entry["value"] for entry in container["env"] if entry["name"] == names.ENV_POD_CONFIG)
-        config = PodConfig.model_validate(json.loads(text))
-        self.state = PodState(
-            pod=pod["metadata"]["name"],
-            uid=pod["metadata"]["uid"],
-            sequence=1,
-            epoch=0,
-            phase=PodPhase.SERVING,
-            admitting=True,
-            role=config.initial_role,
-            layout=config.initial_layout,
-            layouts=config.layouts,
-            engine_port=names.PORT_ENGINE,
-            model=config.model,
-            since=time.time(),
-        )
-        self.orders: list[TransitionRequest] = []
-        self.tokens: list[str] = []
-        self.hold = threading.Event()  # set: transitions stay in Draining until released
-        self.fails = False  # transitions are rolled back
-
-    def routes(self) -> list[web.RouteDef]:
-        """The control API."""
-        return [web.get("/v1/state", self._state), web.post("/v1/transitions", self._order)]
-
-    async def _state(self, request: web.Request) -> web.Response:
-        self.tokens.append(request.headers.get("Authorization", ""))
-        if self.state.transition is not None and not self.hold.is_set():
-            self.finish()
-        return web.json_response(self.state.dump())
-
-    async def _order(self, request: web.Request) -> web.Response:
-        order = TransitionRequest.model_validate(await request.json())
-        if order.fencing_token < self.state.fencing_token:
-            body = {"reason": "StaleFencingToken", "message": "stale", "fencingToken": self.state.fencing_token}
-            return web.json_response(body, status=409)
-        self.orders.append(order)
-        before = self.state.layout.value if order.kind is TransitionKind.LAYOUT else self.state.role.value
-        status = TransitionStatus(
-            id=order.id, kind=order.kind, from_=before, to=order.to, phase=PodPhase.DRAINING, started_at=time.time()
-        )
-        self._set(transition=status, phase=PodPhase.DRAINING, admitting=False, fencing_token=order.fencing_token)
-        return web.json_response(status.dump(), status=202)
-
-    def finish(self) -> None:
-        """Bring the running transition to its end."""
-        running = self.state.transition
-        if running is None or running.finished_at is not None:
-            return
-        if self.fails:
-            ended = {"result": TransitionResult.ROLLED_BACK, "reason": "VerificationFailed", "finished_at": time.time()}
-            self._set(transition=running.model_copy(update={**ended, "phase": PodPhase.SERVING}))
-        else:
-            self._commit(running)
-        self._set(phase=PodPhase.SERVING, admitting=True, since=time.time())
-
-    def _commit(self, running: TransitionStatus) -> None:
-        epoch = self.state.epoch + 1
-        proof = Proof(
-            epoch_before=epoch - 1, epoch_after=epoch, ranks=8, expected_ranks=8, engine="main", probe_tokens=1,
-            probe_seconds=0.01, routers=1,
-        )  # fmt: skip
-        ended = {"result": TransitionResult.COMMITTED, "reason": "Verified", "finished_at": time.time(), "proof": proof}
-        layout = running.kind is TransitionKind.LAYOUT
-        changed = {"layout": Layout(running.to)} if layout else {"role": Role(running.to)}
-        self._set(epoch=epoch, transition=running.model_copy(update={**ended, "phase": PodPhase.SERVING}), **changed)
-
-    def _set(self, **fields: Any) -> None:
-        self.state = self.state.model_copy(update={**fields, "sequence": self.state.sequence + 1})
-
-
 class Kubelet:
     """Stands in for a kubelet: gives pods an address, readiness, and a sidecar on that address."""
 
-    _hosts = itertools.count(2)
+    _hosts = itertools.count(os.getpid() % 240 * 250 + 2)  # two test runs on one machine do not meet
 
     def __init__(self, cluster: FastCluster, namespace: str) -> None:
         self._cluster = cluster
         self._namespace = namespace
         self._loop = asyncio.new_event_loop()
-        self._runners: list[web.AppRunner] = []
+        self._runners: dict[str, web.AppRunner] = {}  # by uid
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self.sidecars: dict[str, Sidecar] = {}  # by uid
@@ -224,19 +152,20 @@ class Kubelet:
 
     def run_all(self, count: int, seconds: float = 20.0) -> dict[str, Sidecar]:
         """Run pods as they come until ``count`` run and none is being deleted; sidecars by pod name."""
-        return dict(until(lambda: self._running(count), f"{count} pods", seconds))
+        return dict(until(lambda: self.running(count), f"{count} pods", seconds))
 
-    def _running(self, count: int) -> dict[str, Sidecar] | None:
+    def running(self, count: int) -> dict[str, Sidecar]:
+        """Run pods that do not run yet; sidecars by pod name when there are ``count``, none of them being deleted."""
         pods = self.pods()
         if len(pods) != count or any("deletionTimestamp" in pod["metadata"] for pod in pods):
-            return None
+            return {}
         return {pod["metadata"]["name"]: self.sidecars.get(pod["metadata"]["uid"]) or self.run(pod) for pod in pods}
 
     def run(self, pod: Json) -> Sidecar:
         """Run one pod."""
         number = next(self._hosts)
         sidecar = Sidecar(pod, f"127.7.{number // 250}.{number % 250 + 1}")
-        asyncio.run_coroutine_threadsafe(self._serve(sidecar), self._loop).result(5)
+        self._wait(self._serve(sidecar))
         self.sidecars[pod["metadata"]["uid"]] = sidecar
         self.report(pod["metadata"]["name"], sidecar.address, "Running", ready=True)
         return sidecar
@@ -251,10 +180,20 @@ class Kubelet:
             "-p", json.dumps({"status": status}),
         )  # fmt: skip
 
+    def silence(self, uid: str) -> None:
+        """The sidecar of a pod answers no more."""
+        self._wait(self._runners.pop(uid).cleanup())
+
+    def lose(self, uid: str) -> None:
+        """A pod vanishes, as with its node: no kubelet takes its leave of it."""
+        (name,) = (pod["metadata"]["name"] for pod in self.pods() if pod["metadata"]["uid"] == uid)
+        self.silence(uid)
+        self._cluster.kubectl("delete", "pod", name, "-n", self._namespace, "--force", "--grace-period=0")
+
     def close(self) -> None:
         """Stop all sidecars."""
-        for runner in self._runners:
-            asyncio.run_coroutine_threadsafe(runner.cleanup(), self._loop).result(5)
+        for uid in list(self._runners):
+            self.silence(uid)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
         self._loop.close()
@@ -265,7 +204,10 @@ class Kubelet:
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, sidecar.address, names.PORT_CONTROL).start()
-        self._runners.append(runner)
+        self._runners[sidecar.state.uid] = runner
+
+    def _wait(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(5)
 
 
 class Space:

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The judge of every fault: afterwards the service is as its spec says, and the operator writes no more."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gearshift.api import names
+from gscluster.audit import AuditLog, Write
+from tests.functional.operator.test_children import KINDS
+from tests.functional.operator.world import Space, until
+
+QUIET_SECONDS = 2.5  # five ticks of the operator
+_CHILDREN = {
+    "Deployment/chat-router", "NetworkPolicy/chat", "PodDisruptionBudget/chat", "Role/chat-router",
+    "RoleBinding/chat-router", "Service/chat-pods", "Service/chat-router", "ServiceAccount/chat-engine",
+    "ServiceAccount/chat-router",
+}  # fmt: skip
+
+
+def as_the_spec_says(space: Space, pods: int, layout: str = "TP") -> bool:
+    """So many pods and each child exist, all pods serve in the layout, and status says so of this generation.
+
+    Pods that wait for a kubelet get one.
+    """
+    if len(space.kubelet.running(pods)) != pods:
+        return False
+    uid = space.get("gsvc", "chat")["metadata"]["uid"]
+    owned = [body for body in space.items(*KINDS) if body["metadata"].get("labels", {}).get(names.LABEL_SERVICE_UID)]
+    children = {f"{body['kind']}/{body['metadata']['name']}" for body in owned if body["kind"] != "Pod"}
+    if children != _CHILDREN or {body["metadata"]["labels"][names.LABEL_SERVICE_UID] for body in owned} != {uid}:
+        return False
+    status = space.status()
+    shown = sorted((pod["name"], pod["phase"], pod["layout"]) for pod in status.get("pods", []))
+    real = sorted((pod["metadata"]["name"], "Serving", layout) for pod in space.kubelet.pods())
+    return (
+        shown == real
+        and status["readyReplicas"] == pods
+        and "transition" not in status
+        and all(space.is_true(kind) for kind in ("Ready", "EnginesReady", "SpecValid"))
+        and space.condition("Reconciling")["status"] == space.condition("Stalled")["status"] == "False"
+    )
+
+
+def writes(log: AuditLog, space: Space) -> list[Write]:
+    """What the operator has written about a namespace since the mark of ``log``."""
+    return [write for write in log.writes("gearshift-operator") if write.namespace == space.name]
+
+
+def settles(space: Space, desired: Callable[[], Any], what: str, seconds: float = 40.0) -> None:
+    """``desired`` comes true, the operator's writes about the namespace end, and then it still is true."""
+    log = AuditLog(space.cluster.audit_log)
+    log.mark()
+    until(desired, what, seconds)
+    stops_writing(space, log, seconds)
+    assert desired(), f"not any more: {what}"
+
+
+def stops_writing(space: Space, log: AuditLog, seconds: float = 40.0) -> None:
+    """Within ``seconds`` there are `QUIET_SECONDS` in which the operator writes nothing about the namespace."""
+    deadline = time.monotonic() + seconds
+    count, since = len(writes(log, space)), time.monotonic()
+    while time.monotonic() - since < QUIET_SECONDS:
+        found = writes(log, space)
+        if len(found) != count:
+            count, since = len(found), time.monotonic()
+        assert time.monotonic() < deadline, f"the operator goes on writing: {found[-8:]}"
+        time.sleep(0.1)
