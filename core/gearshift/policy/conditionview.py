@@ -172,6 +172,11 @@ def _reconciling(make: Make, snapshot: Snapshot, fleet: Fleet, plan: Plan, obser
         return make("True" if trouble.passing else "False", trouble.reason, words)
     if fleet.outdated:
         return make("True", reasons.ROLLING_OUT, f"{len(fleet.outdated)} pods are of an older spec")
+    return _counted(make, snapshot, fleet, plan, observed)
+
+
+def _counted(make: Make, snapshot: Snapshot, fleet: Fleet, plan: Plan, observed: Observed) -> Condition:
+    """The rows of `_reconciling` in which nothing is in the way and every pod is of the present spec."""
     target = total_target(snapshot.spec)
     moves = any(isinstance(action, CreatePod | DeletePod) for action in plan.actions)
     if plan.hold is not None and plan.hold.reason == reasons.BUDGET_EXHAUSTED and len(fleet.live) < target:

@@ -85,12 +85,17 @@ class Reporter:
         self._metrics.transitions.labels(*labels).inc()
         proof = "" if item.proof is None else f", epoch {item.proof.epoch}, {item.proof.ranks} ranks confirmed"
         seconds = "" if item.duration_milliseconds is None else f" after {item.duration_milliseconds / 1000:.1f} s"
-        why = f": {item.reason} {item.message}".rstrip() if item.result is not TransitionResult.COMMITTED else ""
+        why = "" if item.result is TransitionResult.COMMITTED else _why(item)
         note = f"{_named(item)}{seconds}{proof}{why} ({item.id})"
         warning = item.result is not TransitionResult.COMMITTED
         await self._events.post(
             meta, _ENDED.get(item.result, reasons.TRANSITION_FAILED), "Transition", note, at, warning=warning
         )
+
+
+def _why(item: TransitionRecord) -> str:
+    further = "; it is not tried again on this pod" if item.retryable is False else ""
+    return f": {item.reason} {item.message}".rstrip() + further
 
 
 def status_of(body: Json) -> InferenceServiceStatus:

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records of transitions, merged from what sidecars say and what status knows."""
 
+import pytest
+
 from gearshift.api.v1alpha1.status import MAX_HISTORY, InferenceServiceStatus
 from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind, TransitionResult
 from gearshift.api.wire import PodState, Proof, TransitionStatus
+from gearshift.policy.history import ended as seen
 from gearshift.policy.history import merged, record
 
 
@@ -80,3 +83,32 @@ def test_the_newest_ten_stay_newest_first() -> None:
     _, ended = merged(InferenceServiceStatus(transition_history=known), states, {}, 300.0)
     assert len(ended) == MAX_HISTORY
     assert [item.id for item in ended] == ["u5", "u4", "u3", "u2", "u1", "u0", "t7", "t6", "t5", "t4"]
+
+
+@pytest.mark.parametrize(
+    ("result", "told", "kept", "retryable"),
+    [
+        (TransitionResult.RUNNING, True, None, True),
+        (TransitionResult.COMMITTED, True, None, True),
+        (TransitionResult.ROLLED_BACK, True, True, True),
+        (TransitionResult.ROLLED_BACK, False, False, False),
+        (TransitionResult.FAILED, True, True, True),
+        (TransitionResult.FAILED, False, False, False),
+    ],
+)
+def test_a_failure_may_be_retried_or_not_as_the_sidecar_says(
+    result: TransitionResult, told: bool, kept: bool | None, retryable: bool
+) -> None:
+    """Status tells it of failures only; a status of an earlier version, that does not tell it, allows another try."""
+    status = transition("t", 100.0, 110.0).model_copy(update={"result": result, "retryable": told})
+    written = record("a-0", status)
+    assert written.retryable is kept
+    (found,) = seen([written])
+    assert (found.retryable, found.at) == (retryable, 110.0)
+    assert found.failed == (result in (TransitionResult.ROLLED_BACK, TransitionResult.FAILED))
+
+
+def test_the_transition_of_a_lost_pod_may_be_retried_on_another() -> None:
+    before = InferenceServiceStatus(transition=record("a-0", transition("one", 100.0)))
+    _, ended = merged(before, [], {}, 120.0)
+    assert [(item.reason, item.retryable) for item in ended] == [("PodLost", True)]
