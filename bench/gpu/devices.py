@@ -11,7 +11,9 @@ CPU_CACHE_GIB: Final = "1"
 
 def engine_arguments(device: Device) -> dict[str, Any]:
     """Engine arguments that a device needs."""
-    return {"dtype": "float32", "enforce_eager": True, "block_size": 32} if device == "cpu" else {}
+    if device == "cpu":
+        return {"dtype": "float32", "enforce_eager": True, "block_size": 32}
+    return {"gpu_memory_utilization": 0.9}
 
 
 def shift_worker(device: Device) -> str:

@@ -52,7 +52,7 @@ async def measure(job: Job, records: Records) -> None:
 async def _warm_up(engine: Engine, job: Job) -> None:
     """As many requests of each length as there are ranks: every replica of DP gets one."""
     for length, output in WARM_UP:
-        prompts = [parts.prompt(min(length, job.context_tokens() - output)) for _ in range(job.ranks)]
+        prompts = [parts.prompt(min(length, job.context_tokens - output)) for _ in range(job.ranks)]
         await asyncio.gather(*(engine.answer(each, output) for each in prompts))
 
 
@@ -63,7 +63,7 @@ async def _run(engine: Engine, job: Job, records: Records) -> None:
     if job.latency:
         records.add("latency", job.latency.model_dump(mode="json"), await parts.latency(engine, job.latency))
     if job.profile:
-        await engine.profile(parts.prompt(min(4096, job.context_tokens() - 1)))
+        await engine.profile(parts.prompt(min(4096, job.context_tokens - 1)))
     if job.peak:
         found = await parts.peak(engine, job.peak)
         reached = max(rate for _, rate in found["rounds"])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one engine is to do: the contract between `bench.gpu.shift` and its child processes `bench.gpu.engine`."""
 
-import math
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,8 +24,8 @@ class Latency(_Part):
     """One request at a time."""
 
     inputs: tuple[int, ...] = (4096,)
-    output_tokens: int = Field(default=128, ge=2)
-    repeats: int = Field(default=5, ge=1)
+    output_tokens: int = Field(default=64, ge=2)
+    repeats: int = Field(default=3, ge=1)
 
 
 class Peak(_Part):
@@ -34,9 +33,9 @@ class Peak(_Part):
 
     input_tokens: int = 4096
     output_tokens: int = 250
-    first_requests: int = Field(default=48, ge=1)
+    first_requests: int = Field(default=96, ge=1)
     least_gain: float = 0.03  # share; a round that gains less is the last
-    seconds: float = 200.0  # no round begins that would end later
+    seconds: float = 150.0  # no round begins that would end later
 
 
 class Burst(_Part):
@@ -47,7 +46,7 @@ class Burst(_Part):
     capacity_tokens_per_second: float | None = None  # None: the peak that the same engine has just reached
     calm_share: float = 0.2
     burst_share: float = 1.25
-    calm_seconds: float = 15.0
+    calm_seconds: float = 10.0
     burst_seconds: float = 10.0
 
     def resolved(self, measured: float | None) -> "Burst":
@@ -59,7 +58,7 @@ class Burst(_Part):
         if self.capacity_tokens_per_second is not None:
             return self
         if measured is None:
-            raise ValueError("part burst: needs a capacity; measure part peak first or give --burst-capacity")
+            raise ValueError("needs the peak of TP in --out, or --burst-capacity")
         rounded = round(measured / CAPACITY_STEP) * CAPACITY_STEP
         return self.model_copy(update={"capacity_tokens_per_second": rounded})
 
@@ -86,18 +85,11 @@ class Job(BaseModel):
     layout: Layout
     ranks: int = Field(ge=1)
     device: Device = "cuda"
-    models: str
+    models: str  # folder for the configurations of shapes
+    context_tokens: int  # longest request, in and out
     latency: Latency | None = None
     peak: Peak | None = None
     burst: Burst | None = None
     shift: dict[str, Any] = {}
     engine: dict[str, Any] = {}
     profile: str | None = None  # folder for a kernel trace of one prefill
-
-    def context_tokens(self) -> int:
-        """Longest request of all parts, in and out, rounded up to 256."""
-        longest = [1024]
-        if self.latency:
-            longest += [length + self.latency.output_tokens for length in self.latency.inputs]
-        longest += [part.input_tokens + part.output_tokens for part in (self.peak, self.burst) if part]
-        return 256 * math.ceil(max(longest) / 256)

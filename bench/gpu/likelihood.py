@@ -16,6 +16,7 @@ from typing import Any
 
 from bench.gpu.child import Child
 from bench.gpu.devices import variables
+from bench.gpu.options import add_engine_options, count
 from bench.gpu.scoring import TREES, Scoring
 
 TEXT = Path(__file__).parents[2] / "LICENSE"
@@ -72,8 +73,8 @@ def main() -> int:
         window_tokens=options.tokens,
         windows=options.windows,
         device=options.device,
-        shift=json.loads(options.shift),
-        engine=json.loads(options.engine),
+        shift=options.shift,
+        engine=options.engine,
     )
     scores_path.unlink(missing_ok=True)
     Child(
@@ -93,18 +94,13 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_engine_options(parser)
     add = parser.add_argument
     add("--model", required=True, help="folder of a checkpoint with its tokenizer")
     add("--text", default=str(TEXT), help="file to score (default %(default)s)")
-    add("--ranks", type=int, default=2)
-    add("--tokens", type=int, default=1024, help="of one prompt")
-    add("--windows", type=int, default=64, help="prompts at most")
+    add("--tokens", type=count, default=1024, help="of one prompt")
+    add("--windows", type=count, default=64, help="prompts at most")
     add("--limit", type=float, default=0.001, help="relative difference of the means that is too much")
-    add("--limit-seconds", type=float, help="of the whole command")
-    add("--out", default="out/gpu", help="folder of log and scores")
-    add("--device", default="cuda", choices=["cuda", "cpu"])
-    add("--shift", default="{}", help="JSON of the shift settings")
-    add("--engine", default="{}", help="JSON of more engine arguments")
     return parser.parse_args()
 
 

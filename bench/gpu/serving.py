@@ -22,7 +22,7 @@ def arguments(job: Job) -> dict[str, Any]:
         "model": str(shapes.write(job.shape, Path(job.models))),
         "load_format": "dummy",
         "skip_tokenizer_init": True,
-        "max_model_len": job.context_tokens(),
+        "max_model_len": job.context_tokens,
         "enable_prefix_caching": False,
         "disable_log_stats": True,
         "worker_extension_cls": "bench.gpu.probe.Probe",
@@ -33,7 +33,9 @@ def arguments(job: Job) -> dict[str, Any]:
         found["worker_cls"] = devices.shift_worker(job.device)
         found["additional_config"] = {"gearshift": job.shift}
     if job.profile:
-        found["profiler_config"] = {"profiler": "torch", "torch_profiler_dir": job.profile}
+        from vllm.config import ProfilerConfig  # noqa: PLC0415 - only this child has vLLM
+
+        found["profiler_config"] = ProfilerConfig(profiler="torch", torch_profiler_dir=job.profile)
     return found | job.engine
 
 
@@ -41,7 +43,7 @@ class Engine:
     """A running engine; made within an event loop."""
 
     def __init__(self, job: Job) -> None:
-        from vllm import AsyncEngineArgs  # noqa: PLC0415 - only this child has vLLM
+        from vllm import AsyncEngineArgs  # noqa: PLC0415
         from vllm.usage.usage_lib import UsageContext  # noqa: PLC0415
         from vllm.v1.engine.async_llm import AsyncLLM  # noqa: PLC0415
 

@@ -10,6 +10,7 @@ so that a run can be split into commands; what has been measured is printed at t
 
 import argparse
 import json
+import math
 import sys
 import time
 from pathlib import Path
@@ -19,11 +20,15 @@ from bench.gpu.child import Child
 from bench.gpu.devices import variables
 from bench.gpu.figures import incomparable, lines
 from bench.gpu.job import Burst, Job, Latency, Layout, Peak
+from bench.gpu.options import add_engine_options, count
 from bench.gpu.page import page
 from bench.gpu.store import LAYOUTS, Store, last
 
 PARTS = ("start", "latency", "peak", "burst")
-MOST_TIMED_TOKENS = 128  # of an answer of part latency: more tell nothing new of TPOT
+FIRST_REQUESTS_PER_RANK = 24
+LEAST_CONTEXT_TOKENS = 1024
+CONTEXT_STEP_TOKENS = 256
+MOST_TIMED_TOKENS = 64  # of an answer of part latency: more tell nothing new of TPOT
 
 
 def job(options: argparse.Namespace, store: Store, layout: Layout) -> Job:
@@ -32,33 +37,21 @@ def job(options: argparse.Namespace, store: Store, layout: Layout) -> Job:
     Raises:
         SystemExit: a setting that can't be met, by name.
     """
-    asked, capacity = set(options.parts), options.burst_capacity
-    if "burst" in asked and capacity is None and not (layout == LAYOUTS[0] and "peak" in asked):
-        capacity = store.peak_of_reference(options.shape, options.ranks)
-        if capacity is None:
-            raise SystemExit("--parts burst: needs the peak of TP in --out, or --burst-capacity")
-    trace = Burst(
-        input_tokens=options.peak_input,
-        output_tokens=options.output,
-        capacity_tokens_per_second=capacity,
-        calm_seconds=options.calm_seconds,
-        burst_seconds=options.burst_seconds,
-    )
-    made = Job(
+    asked = set(options.parts)
+    return Job(
         shape=options.shape,
         layout=layout,
         ranks=options.ranks,
         device=options.device,
         models=options.models,
+        context_tokens=context_tokens(options),
         latency=_latency(options) if "latency" in asked else None,
         peak=_peak(options) if "peak" in asked else None,
-        burst=(trace if capacity is None else trace.resolved(capacity)) if "burst" in asked else None,
-        shift=json.loads(options.shift),
-        engine=json.loads(options.engine),
+        burst=_burst(options, store, layout) if "burst" in asked else None,
+        shift=options.shift,
+        engine=options.engine,
         profile=options.profile,
     )
-    _require_context(made)
-    return made
 
 
 def _latency(options: argparse.Namespace) -> Latency:
@@ -69,15 +62,40 @@ def _peak(options: argparse.Namespace) -> Peak:
     return Peak(
         input_tokens=options.peak_input,
         output_tokens=options.output,
-        first_requests=options.requests,
+        first_requests=options.requests or FIRST_REQUESTS_PER_RANK * options.ranks,
         seconds=options.peak_seconds,
     )
 
 
-def _require_context(made: Job) -> None:
-    limit = shapes.SHAPES[made.shape]["max_position_embeddings"]
-    if made.context_tokens() > limit:
-        raise SystemExit(f"--inputs: {made.shape} has {limit} positions, {made.context_tokens()} are needed")
+def _burst(options: argparse.Namespace, store: Store, layout: Layout) -> Burst:
+    """The trace, scaled by what was given or by TP's peak; TP itself may have that still before it."""
+    trace = Burst(
+        input_tokens=options.peak_input,
+        output_tokens=options.output,
+        capacity_tokens_per_second=options.burst_capacity,
+        calm_seconds=options.calm_seconds,
+        burst_seconds=options.burst_seconds,
+    )
+    if layout == LAYOUTS[0] and "peak" in options.parts:
+        return trace
+    try:
+        return trace.resolved(store.peak_of_reference(options.shape, options.ranks))
+    except ValueError as error:
+        raise SystemExit(f"--parts burst: {error}") from None
+
+
+def context_tokens(options: argparse.Namespace) -> int:
+    """Longest request, in and out, rounded up; of all parts, so that each command starts the same engine.
+
+    Raises:
+        SystemExit: the shape has fewer positions.
+    """
+    longest: int = max(*options.inputs, options.peak_input) + options.output
+    needed = max(LEAST_CONTEXT_TOKENS, CONTEXT_STEP_TOKENS * math.ceil(longest / CONTEXT_STEP_TOKENS))
+    limit: int = shapes.SHAPES[options.shape]["max_position_embeddings"]
+    if needed > limit:
+        raise SystemExit(f"--inputs: {options.shape} has {limit} positions, {needed} are needed")
+    return needed
 
 
 def run(made: Job, store: Store, seconds: float | None) -> None:
@@ -117,8 +135,8 @@ def report(options: argparse.Namespace, store: Store) -> list[str]:
     return [*incomparable(results), *growing]
 
 
-def main() -> int:
-    """Entry point; returns the exit status."""
+def main() -> None:
+    """Entry point."""
     options, begin = parse(), time.monotonic()
     store = Store(Path(options.out))
     try:
@@ -126,36 +144,33 @@ def main() -> int:
             limit = options.limit_seconds and max(1.0, begin + options.limit_seconds - time.monotonic())
             run(job(options, store, layout), store, limit)
     finally:
-        doubts = report(options, store)
-        sys.stderr.write("".join(f"bench: {each}\n" for each in doubts))
-    return 1 if doubts else 0
+        sys.stderr.write("".join(f"bench: {each}\n" for each in report(options, store)))
 
 
 def parse() -> argparse.Namespace:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_engine_options(parser)
     add = parser.add_argument
-    add("--ranks", type=int, default=4, help="accelerators: 2, 4 or 8")
+    first = f"at once in the first round of part peak; {FIRST_REQUESTS_PER_RANK} a rank when left out"
     add("--shape", default="llama-70b-fp8", choices=shapes.SHAPES)
-    add("--layouts", nargs="*", default=list(LAYOUTS), choices=LAYOUTS, help="to measure now")
+    add("--layouts", nargs="*", default=list(LAYOUTS), choices=LAYOUTS, help="to measure now; none only prints")
     add("--parts", nargs="+", default=list(PARTS), choices=PARTS, help="start is always measured")
-    add("--inputs", type=int, nargs="+", default=[2048, 4096, 8192, 16384, 32768], help="tokens, of part latency")
-    add("--peak-input", type=int, default=4096, help="tokens of each request of parts peak and burst")
-    add("--output", type=int, default=250, help="tokens of each answer")
-    add("--requests", type=int, default=48, help="at once in the first round of part peak")
-    add("--peak-seconds", type=float, default=200.0, help="no round of part peak begins that would end later")
+    add("--inputs", type=count, nargs="+", default=[2048, 4096, 8192, 16384, 32768], help="tokens, of part latency")
+    add("--peak-input", type=count, default=4096, help="tokens of each request of parts peak and burst")
+    add("--output", type=count, default=250, help="tokens of each answer")
+    add("--requests", type=count, help=first)
+    add("--peak-seconds", type=float, default=150.0, help="no round of part peak begins that would end later")
     add("--burst-capacity", type=float, help="tokens/s that the trace is scaled by; TP's peak when left out")
-    add("--calm-seconds", type=float, default=15.0, help="between bursts")
+    add("--calm-seconds", type=float, default=10.0, help="between bursts")
     add("--burst-seconds", type=float, default=10.0)
-    add("--limit-seconds", type=float, help="of the whole command; what is measured until then stays")
-    add("--out", default="out/gpu", help="folder of the results, one for each host")
     add("--models", default="/tmp/gearshift-shapes", help="folder for the configurations")
-    add("--device", default="cuda", choices=["cuda", "cpu"])
-    add("--shift", default="{}", help="JSON of the shift settings")
-    add("--engine", default="{}", help="JSON of more engine arguments, for all layouts")
     add("--profile", help="folder for a kernel trace of one prefill")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.output < 2:
+        parser.error("argument --output: 1 has no time per output token")
+    return options
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from bench.gpu import parts
-from bench.gpu.job import BURSTS, Burst, Job, Latency, Peak
+from bench.gpu.job import BURSTS, Burst, Latency, Peak
 
 
 class Clock:
@@ -118,9 +118,3 @@ async def test_the_trace_is_played_and_every_request_timed(clock: Clock) -> None
 def test_a_trace_without_a_capacity_is_refused() -> None:
     with pytest.raises(ValueError, match="--burst-capacity"):
         Burst().resolved(None)
-
-
-def test_a_job_travels_as_json_and_knows_its_longest_request() -> None:
-    job = Job(shape="tiny", layout="Shift", ranks=2, models="m", latency=Latency(inputs=(2048, 32768)), peak=Peak())
-    assert Job.model_validate_json(job.model_dump_json()) == job
-    assert job.context_tokens() == 33024
