@@ -8,8 +8,8 @@ from gearshift.api import reasons
 from gearshift.api.vocabulary import Layout, Role, TransitionKind
 from gearshift.policy import layout, role, tuning
 from gearshift.policy.fleet import Fleet
-from gearshift.policy.moves import undone
-from gearshift.policy.plan import Hold, Memory, Transit
+from gearshift.policy.moves import Change, latest_moves
+from gearshift.policy.plan import Hold, Memory, Move, Transit
 from gearshift.policy.snapshot import Ended, PodView, Snapshot
 from gearshift.policy.targets import ceiling
 from gearshift.policy.verdict import Source, number
@@ -23,11 +23,17 @@ class Context:
     memory: Memory
     fleet: Fleet
     pods: Mapping[str, PodView]  # live pods by name
+    latest: Mapping[Change, Move]  # of the moves that must not be undone without new evidence
+    in_hour: int  # transitions of the last hour, failed ones included
 
     @classmethod
     def of(cls, snapshot: Snapshot, memory: Memory, fleet: Fleet) -> "Context":
         """Context of one decision."""
-        return cls(snapshot, memory, fleet, {pod.name: pod for pod in fleet.live})
+        since = snapshot.at - tuning.HOUR_SECONDS
+        failed = sum(1 for each in snapshot.ended if each.failed and each.at > since)
+        moved = sum(1 for move in memory.moves if move.at > since)
+        pods = {pod.name: pod for pod in fleet.live}
+        return cls(snapshot, memory, fleet, pods, latest_moves(snapshot, memory), failed + moved)
 
 
 Guard = Callable[[Context, Transit], Hold | None]
@@ -126,14 +132,12 @@ def undoing(context: Context, transit: Transit) -> Hold | None:
     | began before the move ended | any | yes |
     | began after it | no | yes |
     | began after it | yes | no |
+
+    It may have been a move of another pod: the service is what would go back and forth.
     """
-    before = context.pods[transit.pod]
-    move = undone(
-        context.snapshot,
-        context.memory,
-        transit,
-        before.layout.value if transit.kind is TransitionKind.LAYOUT else before.role.value,
-    )
+    pod = context.pods[transit.pod]
+    before = pod.layout.value if transit.kind is TransitionKind.LAYOUT else pod.role.value
+    move = context.latest.get((transit.kind, transit.to, before))
     if move is None:
         return None
     since = context.memory.evidence_since.get(_evidence(transit), context.snapshot.at)
@@ -152,9 +156,7 @@ def _evidence(transit: Transit) -> str:
 
 def hourly_limit(context: Context, _: Transit) -> Hold | None:
     """So many transitions an hour, failed ones included. After a restart those that status keeps are counted."""
-    since = context.snapshot.at - tuning.HOUR_SECONDS
-    failed = sum(1 for each in context.snapshot.ended if each.failed and each.at > since)
-    count = failed + sum(1 for move in context.memory.moves if move.at > since)
+    count = context.in_hour
     usual = max(tuning.TRANSITIONS_PER_HOUR, tuning.TRANSITIONS_PER_POD_AND_HOUR * len(context.fleet.live))
     most = context.snapshot.spec.policy.max_transitions_per_hour or usual
     if count < most:

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from gearshift.api.vocabulary import TransitionKind
 from gearshift.policy import tuning
 from gearshift.policy.fleet import Fleet
-from gearshift.policy.plan import Memory, Move, Seen, Transit
+from gearshift.policy.plan import Memory, Move, Seen
 from gearshift.policy.snapshot import PodView, Snapshot
+
+Change = tuple[TransitionKind, str, str]  # kind, from, to
 
 
 def seen(memory: Memory, fleet: Fleet) -> Mapping[str, Seen]:
@@ -38,12 +40,7 @@ def _moved(pod: PodView, before: Seen) -> Iterator[Move]:
         yield Move(pod.since, pod.name, TransitionKind.ROLE, before.role.value, pod.role.value)
 
 
-def undone(snapshot: Snapshot, memory: Memory, transit: Transit, before: str) -> Move | None:
-    """The latest move, within `tuning.REVERSAL_SECONDS`, that ``transit`` of a pod that is ``before`` would undo.
-
-    It may have been a move of another pod: the service is what would go back and forth.
-    """
+def latest_moves(snapshot: Snapshot, memory: Memory) -> Mapping[Change, Move]:
+    """The latest move of each kind, from and to, of those of the last `tuning.REVERSAL_SECONDS`."""
     since = snapshot.at - tuning.REVERSAL_SECONDS
-    opposite = (transit.kind, transit.to, before)
-    found = [move for move in memory.moves if move.at > since and (move.kind, move.from_, move.to) == opposite]
-    return max(found, key=lambda move: move.at, default=None)
+    return {(move.kind, move.from_, move.to): move for move in memory.moves if move.at > since}

@@ -33,17 +33,16 @@ def changes(draw: st.DrawFn) -> tuple[str, TransitionKind, str, str]:
     return f"s-{draw(st.integers(0, 9))}", kind, before, after
 
 
+def ended(at: float, change: tuple[str, TransitionKind, str, str], result: TransitionResult, retryable: bool) -> Ended:
+    """A change that ended ``at`` seconds ago."""
+    pod, kind, before, after = change
+    return Ended(pod, kind, before, after, result, NOW - at, retryable)
+
+
 MOVES = st.lists(st.builds(lambda at, change: Move(NOW - at, *change), AGES, changes()), max_size=4).map(tuple)
-ENDED = st.lists(
-    st.builds(
-        lambda at, change, result, retryable: Ended(*change, result, NOW - at, retryable),
-        AGES,
-        changes(),
-        st.sampled_from(TransitionResult),
-        st.booleans(),
-    ),
-    max_size=4,
-).map(tuple)
+ENDED = st.lists(st.builds(ended, AGES, changes(), st.sampled_from(TransitionResult), st.booleans()), max_size=4).map(
+    tuple
+)
 
 
 def transits(plan: Plan) -> list[Transit]:
