@@ -5,10 +5,11 @@ import argparse
 import asyncio
 import json
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from bench.scale import netns
 from bench.scale.api import Api
@@ -47,6 +48,7 @@ def main(argv: list[str]) -> int:
     """Print the lines; 1 when a promise is broken, 2 when the operator said that something is a defect."""
     arguments = _arguments(argv)
     netns.enter(argv)
+    signal.signal(signal.SIGTERM, _end)
     lines = Lines()
     with machines() as cluster:
         config = json.loads(cluster.kubeconfig.read_text())
@@ -56,6 +58,10 @@ def main(argv: list[str]) -> int:
     for line in defects:
         print(line, file=sys.stderr)
     return 2 if defects else int(lines.broken)
+
+
+def _end(number: int, _frame: object) -> NoReturn:
+    raise SystemExit(128 + number)  # an exception, so that processes are ended and folders removed
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:

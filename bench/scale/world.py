@@ -13,22 +13,30 @@ from bench.scale.api import Api
 from bench.scale.process import environment, install
 from bench.scale.sidecars import ENGINES
 from gearshift.operator.resources import BY_KIND, NODES, PODS, SERVICES_OF_INFERENCE, Resource
-from gscluster import paths
+from gscluster import control_plane, paths
 from gscluster.fast import DIE_WITH_US, FastCluster, fast_cluster
 from gscluster.kwok import MARK
+from gscluster.pki import Authority
 
 Json = dict[str, Any]
 IMAGE: Final = "gearshift.local/gearshift:bench"
 NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+_CONTROLLERS: Final = "deployment-controller,replicaset-controller,disruption-controller,node-lifecycle-controller"
+_NODE_GRACE_SECONDS: Final = 40
 _SERVICES_AT_ONCE: Final = 4
 _SETTLE_SECONDS: Final = 900.0
 
 
 @contextlib.contextmanager
 def machines() -> Iterator[FastCluster]:
-    """A control plane with controllers and kwok, and the process that answers for all sidecars."""
-    with fast_cluster(controllers=True) as cluster:
+    """A control plane with kwok and the controllers whose work the operator sees, and all sidecars in one process."""
+    with fast_cluster() as cluster:
         install(cluster)
+        authority = Authority(cluster.folder / "pki")
+        manager = control_plane.controller_manager(cluster.folder, cluster.endpoints, authority, _NODE_GRACE_SECONDS)
+        scheduler = control_plane.scheduler(cluster.folder, cluster.endpoints, authority)
+        cluster.processes.start("kube-controller-manager", [*DIE_WITH_US, *manager, f"--controllers={_CONTROLLERS}"])
+        cluster.processes.start("kube-scheduler", [*DIE_WITH_US, *scheduler])
         argv: list[Any] = [paths.cached_program("kwok"), "--kubeconfig", cluster.kubeconfig, "--cidr", netns.POD_BLOCK]
         argv += ["--manage-all-nodes=false", "--manage-nodes-with-annotation-selector", f"{MARK}=fake"]
         argv += ["--node-lease-duration-seconds=40", "--server-address=127.0.0.1:0"]

@@ -10,7 +10,7 @@ from gearshift.operator.manifests.children import APPLIED, as_applied
 from gearshift.operator.records import version_of
 
 Json = dict[str, Any]
-_UNREAD = ("managedFields",)  # the larger half of many objects
+_UNREAD = ("managedFields", "resourceVersion", "generation")  # the first is the larger half of many objects
 
 
 @dataclass(slots=True)
@@ -22,14 +22,18 @@ class ChildRecord:
     uid: str
     version: int  # resourceVersion
     available: bool  # it has available replicas
-    text: str  # JSON of the object, without its status
+    text: str  # JSON of the object, without its status and what counts its versions
     applied: str = ""  # digest of the manifest that it was found to be equal to
 
     @property
     def body(self) -> Json:
-        """The object, without its status."""
+        """The object, without its status and what counts its versions."""
         found: Json = json.loads(self.text)
         return found
+
+    def says(self, other: "ChildRecord") -> bool:
+        """It says nothing else than another version of the child, and so may take over what was found out about it."""
+        return (self.text, self.available) == (other.text, other.available)
 
     def equals(self, wanted: Json) -> bool:
         """It was last applied from this very manifest, and nobody has changed a field of it since."""

@@ -9,6 +9,7 @@ newest uid.
 
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from gearshift.api import names
@@ -67,7 +68,8 @@ class Index:
         known = pods.get(record.name)
         if known is None or known.version < record.version:
             pods[record.name] = record
-            self._wake(record.service_uid)
+            if known is None or replace(known, version=record.version) != record:
+                self._wake(record.service_uid)
 
     def _has_pod(self, body: Json) -> bool:
         """This very version is known: listings bring most objects again, and a projection costs."""
@@ -104,8 +106,12 @@ class Index:
             return
         key = (body["kind"], body["metadata"]["name"])
         known = self.children[uid].get(key)
-        if known is None or known.version < version_of(body):
-            self.children[uid][key] = child_record(body)
+        if known is not None and known.version >= version_of(body):
+            return
+        record = self.children[uid][key] = child_record(body)
+        if known is not None and known.uid == record.uid and known.says(record):
+            record.applied = known.applied
+        else:
             self._wake(uid)
 
     def drop_child(self, body: Json) -> None:

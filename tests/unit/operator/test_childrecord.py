@@ -44,3 +44,11 @@ def test_the_status_is_read_once_and_not_kept() -> None:
     assert "managedFields" not in record.body["metadata"]
     assert not child_record(live("Deployment", availableReplicas=0)).available
     assert not child_record(live("Deployment")).available
+
+
+def test_a_version_that_differs_in_its_status_or_number_only_says_nothing_new() -> None:
+    body = live("Deployment", availableReplicas=1)
+    newer = {**body, "metadata": {**body["metadata"], "resourceVersion": "8"}}
+    assert child_record(newer).says(child_record(body))
+    assert not child_record({**newer, "status": {}}).says(child_record(body))
+    assert not child_record({**newer, "spec": {}}).says(child_record(body))

@@ -86,6 +86,23 @@ def test_a_status_wakes_nobody_and_a_new_wish_does() -> None:
     assert woken == ["uid-1"] * 4
 
 
+def test_a_version_that_says_nothing_new_wakes_nobody() -> None:
+    woken: list[str] = []
+    index = Index(woken.append)
+    body, child = live_pod(version=10), build_budget(owner())
+    child["metadata"] |= {"uid": "child-1", "resourceVersion": "11", "annotations": {"gearshift.dev/applied": "d"}}
+    index.put_pod(body)
+    index.put_child(child)
+    index.put_pod({**live_pod(version=12), "status": {"qosClass": "Burstable"}})
+    index.put_child(
+        {**child, "metadata": {**child["metadata"], "resourceVersion": "13"}, "status": {"currentHealthy": 1}}
+    )
+    assert woken == ["uid-1", "uid-1"]
+    index.put_pod({**live_pod(version=14), "status": {"podIP": "10.0.0.1"}})
+    index.put_child({**child, "metadata": {**child["metadata"], "resourceVersion": "15"}, "spec": {}})
+    assert woken == ["uid-1"] * 4
+
+
 def test_nothing_is_left_of_a_service_that_is_gone() -> None:
     index = Index(ignore)
     index.put_service(live_service("uid-1", 10))
