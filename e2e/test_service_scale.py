@@ -3,6 +3,8 @@
 request fails.
 """
 
+import re
+
 import pytest
 
 from gsstack.load import Load
@@ -47,4 +49,4 @@ def deleted(service: Service) -> set[str]:
     """Pods that events name as deleted for a scale-down."""
     found = service.kubectl.json("get", "events.events.k8s.io", "-n", service.namespace)["items"]
     notes = [event["note"] for event in found if event["reason"] == "PodDeleted"]
-    return {note.removeprefix("Pod ").removesuffix(": ScaleDown") for note in notes}
+    return {pod for note in notes if ": ScaleDown (" in note for pod in re.findall(r"delete ([^\s,:]+)", note)}

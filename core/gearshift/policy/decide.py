@@ -51,21 +51,23 @@ def _scale_proposal(snapshot: Snapshot, memory: Memory, fleet: Fleet, pods: int 
     | wanted pods | actuation | hold annotation | result |
     |---|---|---|---|
     | as they are | any | any | none |
-    | other | Auto | any | none: they are desired already, or a human holds |
-    | other | any | set | none |
+    | other | Auto | no | none: they are desired already |
+    | other | any | set | HumanHold |
     | other | Approve | no | AwaitingApproval with the plan's id |
     | other | Advisory | no | Advisory |
     """
     actuation = snapshot.spec.policy.actuation
     wanted = memory.scale.wanted if memory.scale is not None else None
-    if pods is None or wanted in (None, pods) or actuation is Actuation.AUTO or snapshot.hold:
+    if pods is None or wanted is None or wanted == pods or (actuation is Actuation.AUTO and not snapshot.hold):
         return None
-    asked = scale.asked(snapshot, wanted)
+    asked = scale.asked(replace(snapshot, hold=False), wanted)
     found = repair(asked, fleet) or _scale_down(asked, memory, fleet)
     if isinstance(found, Hold) or not found:
         return None
     why = f"{wanted} pods instead of {pods}"
-    if actuation is Actuation.ADVISORY:
+    if snapshot.hold:
+        hold = Hold(reasons.HUMAN_HOLD, f"{guards.held(snapshot)}; {why}")
+    elif actuation is Actuation.ADVISORY:
         hold = Hold(reasons.ADVISORY, why)
     else:
         hold = waiting(snapshot, memory, plan_id(snapshot.uid, found, fleet), why)

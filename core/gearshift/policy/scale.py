@@ -24,6 +24,7 @@ from gearshift.policy.samples import sampled
 from gearshift.policy.scaledown import scale_down
 from gearshift.policy.sizing import sizing
 from gearshift.policy.snapshot import Snapshot
+from gearshift.policy.standby import with_standby
 from gearshift.policy.targets import total_target
 
 
@@ -106,6 +107,7 @@ def remember(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> ScaleMemory | 
     found = sizing(snapshot, memory, fleet)
     if isinstance(found, Hold):
         return replace(before, desired=desired, wanted=desired)
+    found = with_standby(found, snapshot.spec.scaling.standby or 0)
     now = Need(snapshot.at, *(limits.clamp(pods) for pods in (found.up, found.down, found.carry)))
     span = (tuning.TREND_SPANS + 1) * lead_seconds(memory, snapshot.revision)
     samples = sampled(before.samples, found.sample, snapshot.at, span)

@@ -31,7 +31,7 @@ GOOD: dict[str, dict[str, Any]] = {
         scaling={"owner": "Gearshift"}, **roles({"name": "Unified", "min": 1, "max": 4, "replicas": 2})
     ),
     "scaled by the policy from zero": spec(
-        scaling={"owner": "Gearshift"}, **roles({"name": "Unified", "replicas": 0, "max": 2})
+        scaling={"owner": "Gearshift", "standby": 1}, **roles({"name": "Unified", "replicas": 0, "max": 2})
     ),
     "scaled by someone else": spec(scaling={"owner": "External"}, replicas=3, **roles({"name": "Unified", "max": 8})),
     "router scaled by someone else": spec(router={"scaling": {"owner": "External"}}),
@@ -92,6 +92,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "replicas of a service that the policy scales": (
         spec(scaling={"owner": "Gearshift"}, replicas=12, **roles({"name": "Unified", "max": 40})),
         "replicas: 12 is for scaling.owner External",
+    ),
+    "standby without an owner": (
+        spec(scaling={"standby": 1}, **roles({"name": "Unified", "max": 4})),
+        "scaling.standby needs a service that the policy scales",
     ),
     "scaled by the policy without room": (
         spec(scaling={"owner": "Gearshift"}, **roles({"name": "Unified", "min": 3, "max": 3, "replicas": 3})),

@@ -87,6 +87,7 @@ TABLE: dict[str, tuple[Json, set[str]]] = {
     "roles.min": (role(min=2), POLICY),
     "roles.max": (role(max=2), POLICY),
     "scaling.owner": ({"scaling": {"owner": "External"}}, POLICY),
+    "scaling.standby": ({"scaling": {"owner": "Gearshift", "standby": 1}}, POLICY),
     "router.replicas": ({"router": {"replicas": 3}}, {"children"}),
     "router.scaling.owner": ({"router": {"scaling": {"owner": "External"}}}, {"children"}),
     "policy.actuation": ({"policy": {"actuation": "Approve"}}, POLICY),

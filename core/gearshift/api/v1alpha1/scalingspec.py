@@ -20,6 +20,13 @@ class Scaling(FrozenModel):
         "role. External: whoever writes replicas or the scale subresource, such as HPA or KEDA. Left out: External "
         "once replicas is set, else Gearshift where the one role has a max above its floor.",
     )
+    standby: int | None = Field(
+        default=None,
+        ge=0,
+        le=100,
+        description="Warm pods: so many more than demand asks for serve too, up to max, so that growth need not wait "
+        "for a start-up.",
+    )
 
 
 class RouterScaling(FrozenModel):

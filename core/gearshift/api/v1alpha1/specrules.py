@@ -169,6 +169,8 @@ OVERRIDE: Final = (
 _OURS: Final = "has(self.scaling.owner) && self.scaling.owner == 'Gearshift'"
 _NO_ROOM: Final = "scaling.owner: Gearshift needs exactly one role, with a max above 1 and above its floor"
 
+_NO_STANDBY: Final = "scaling.standby needs a service that the policy scales: set scaling.owner to Gearshift"
+
 
 def _ours(spec: Any) -> bool:
     return spec.scaling.owner is ScaleOwner.GEARSHIFT
@@ -207,6 +209,12 @@ SPEC: Final = (
         message_cel=f"'{_NO_ROOM}'",
         holds=lambda s: not _ours(s) or _has_room(s),
         message=lambda _: _NO_ROOM,
+    ),
+    Rule(
+        cel=f"!has(self.scaling.standby) || self.scaling.standby == 0 || ({_OURS})",
+        message_cel=f"'{_NO_STANDBY}'",
+        holds=lambda s: not s.scaling.standby or _ours(s),
+        message=lambda _: _NO_STANDBY,
     ),
     Rule(
         cel="self.roles.exists(r, r.name == 'Prefill') == self.roles.exists(r, r.name == 'Decode')",
