@@ -80,7 +80,7 @@ def inputs(memory: Memory) -> dict[str, str]:
     if scale is None or not scale.needs:
         return {}
     now = scale.needs[-1]
-    stay = kept(scale.needs, now.at, memory.started_at)
+    stay = min(scale.desired, kept(scale.needs, now.at, memory.started_at))
     return {"podsNeeded": str(now.up), "podsKept": str(stay), "podsDesired": str(scale.desired)}
 
 
