@@ -4,6 +4,7 @@
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from tools.calibrate.rows import (
     read,
     shipped,
 )
+from tools.calibrate.steps import common_steps, step_factors, steps
 
 PARTS: Final[dict[str, Part]] = {
     "measurement": measurement,
@@ -63,7 +65,9 @@ def main() -> int:
 
 def _fitted(groups: dict[Key, list[Measured]]) -> list[Calibration]:
     prior = pooled(list(groups.values()))
-    return [fit(key, rows, prior) for key, rows in groups.items()]
+    known = {key: steps(rows) for key, rows in groups.items()}
+    common = common_steps(list(known.values()))
+    return [replace(fit(key, rows, prior), step=step_factors(known[key], common)) for key, rows in groups.items()]
 
 
 def _print(groups: dict[str, Verdict]) -> None:
@@ -90,6 +94,7 @@ def _table(of: Calibration) -> dict[str, Any]:
         ],
         "ttft": _curve(of.ttft),
         "tpot": _curve(of.tpot),
+        "step": [round(each, 6) for each in of.step],
     }
 
 

@@ -87,9 +87,13 @@ def fit(key: Key, rows: Sequence[Measured], prior: Prior) -> Calibration:
     modelled = own @ np.array(tpot_curve.factors)
     first = np.array([_ttft_row(row, each) for row, each in zip(rows, modelled.tolist(), strict=True)])
     ttft_curve = _curve(first, ttfts, prior.ttft, points)
+    return Calibration(key.gpu, key.backend, key.architecture, len(rows), usual_precision(rows), ttft_curve, tpot_curve)
+
+
+def usual_precision(rows: Sequence[Measured]) -> str:
+    """The precision that most rows have."""
     precisions = [row.deployment.precision or "" for row in rows]
-    usual = max(sorted(set(precisions)), key=precisions.count)
-    return Calibration(key.gpu, key.backend, key.architecture, len(rows), usual, ttft_curve, tpot_curve)
+    return max(sorted(set(precisions)), key=precisions.count)
 
 
 def _curve(terms: Vector, seconds: Vector, prior: tuple[float, ...], points: tuple[Point, ...]) -> Curve:

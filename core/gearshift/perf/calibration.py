@@ -13,7 +13,7 @@ from gearshift.perf.hardware import find_gpu
 from gearshift.perf.models import find_model
 from gearshift.perf.neighbours import Field, Kernel, Point
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 
 
 class UnknownCalibrationError(LookupError):
@@ -39,6 +39,7 @@ class Calibration:
     precision: str  # used when a question names none
     ttft: Curve
     tpot: Curve
+    step: tuple[float, ...] = ()  # factors of `STEP_TERMS`; empty where the measurements don't tell them
 
 
 def find_calibration(gpu: str, backend: str, model: str) -> Calibration:
@@ -79,6 +80,7 @@ def parse(table: Mapping[str, Any], kernel: Kernel) -> Calibration:
         precision=table["precision"],
         ttft=_curve(table["ttft"], kernel, points),
         tpot=_curve(table["tpot"], kernel, points),
+        step=tuple(table["step"]),
     )
 
 

@@ -20,6 +20,7 @@ class ModelShape:
     kv_width: int  # values that a layer keeps for one token
     parameters: float
     active_parameters: float  # that one token passes through
+    max_model_len_tokens: int
     experts: int = 0  # routed experts of a layer; 0: a dense model
     experts_per_token: int = 0
 
@@ -37,14 +38,14 @@ _SHARED: Final = (
     0.4  # of the active parameters of the known mixtures, attention and shared experts are about this share
 )
 
-_LLAMA_8B: Final = ModelShape("llama-3.1-8b", 32, 4096, 2048, 8.03e9, 8.03e9)
-_LLAMA_70B: Final = ModelShape("llama-3.1-70b", 80, 8192, 2048, 70.6e9, 70.6e9)
-_QWEN_32B: Final = ModelShape("qwen3-32b", 64, 8192, 2048, 32.8e9, 32.8e9)
-_QWEN_235B: Final = ModelShape("qwen3-235b-a22b", 94, 8192, 1024, 235e9, 22e9, 128, 8)
-_GPT_OSS: Final = ModelShape("gpt-oss-120b", 36, 4096, 1024, 117e9, 5.1e9, 128, 4)
-_MINIMAX: Final = ModelShape("minimax-m2.5", 62, 6144, 2048, 230e9, 10e9, 256, 8)
-_DEEPSEEK: Final = ModelShape("deepseek-v3", 61, 16384, 576, 671e9, 37e9, 256, 8)
-_KIMI: Final = ModelShape("kimi-k2", 61, 8192, 576, 1026e9, 32e9, 384, 8)
+_LLAMA_8B: Final = ModelShape("llama-3.1-8b", 32, 4096, 2048, 8.03e9, 8.03e9, 131_072)
+_LLAMA_70B: Final = ModelShape("llama-3.1-70b", 80, 8192, 2048, 70.6e9, 70.6e9, 131_072)
+_QWEN_32B: Final = ModelShape("qwen3-32b", 64, 8192, 2048, 32.8e9, 32.8e9, 40_960)
+_QWEN_235B: Final = ModelShape("qwen3-235b-a22b", 94, 8192, 1024, 235e9, 22e9, 40_960, 128, 8)
+_GPT_OSS: Final = ModelShape("gpt-oss-120b", 36, 4096, 1024, 117e9, 5.1e9, 131_072, 128, 4)
+_MINIMAX: Final = ModelShape("minimax-m2.5", 62, 6144, 2048, 230e9, 10e9, 196_608, 256, 8)
+_DEEPSEEK: Final = ModelShape("deepseek-v3", 61, 16384, 576, 671e9, 37e9, 163_840, 256, 8)
+_KIMI: Final = ModelShape("kimi-k2", 61, 8192, 576, 1026e9, 32e9, 262_144, 384, 8)
 
 _MODELS: Final = MappingProxyType(
     {

@@ -20,6 +20,8 @@ class Profile:
     memory_utilization: float  # share of the memory that the engine may use, 0..1
     reserved_bytes: float  # activations, graphs and contexts on each accelerator
     weight_bytes: float  # one full copy of the weights
+    expert_weight_share: float = 0.0  # of routed experts in the weights; 0: a dense model
+    expert_pick_share: float = 0.0  # of the experts that one token passes through
     kv_bytes_per_token: float  # all layers, keys and values
     max_model_len_tokens: int  # longest sequence of the model
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The profiles that come with the product, found by name."""
 
+from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
 from gearshift.api.vocabulary import Layout
+from gearshift.perf.fitted import fitted_profiles
 from gearshift.perf.profile import Profile
 
 
@@ -32,6 +35,8 @@ LLAMA_3_70B_FP8_H200: Final = Profile(
             "memory_utilization": "vLLM's default",
             "reserved_bytes": "estimate",
             "weight_bytes": "70.6e9 parameters of one byte",
+            "expert_weight_share": "a dense model",
+            "expert_pick_share": "a dense model",
             "kv_bytes_per_token": "80 layers x 8 KV heads x 128 x 2 bytes x keys and values",
             "max_model_len_tokens": "model card",
             "step_overhead_seconds": _LATENCY,
@@ -100,12 +105,17 @@ TINY: Final = Profile(
 )
 
 DEFAULT_PROFILE: Final = LLAMA_3_70B_FP8_H200.name
-_PROFILES: Final = {profile.name: profile for profile in (LLAMA_3_70B_FP8_H200, TINY)}
+_BUILT_IN: Final = {profile.name: profile for profile in (LLAMA_3_70B_FP8_H200, TINY)}
+
+
+@cache
+def _profiles() -> Mapping[str, Profile]:
+    return _BUILT_IN | dict(fitted_profiles(LLAMA_3_70B_FP8_H200))
 
 
 def profile_names() -> list[str]:
-    """Names that `find_profile` knows, sorted."""
-    return sorted(_PROFILES)
+    """Names that `find_profile` knows: those of this module, then those fitted to measurements, each sorted."""
+    return sorted(_BUILT_IN) + sorted(set(_profiles()) - set(_BUILT_IN))
 
 
 def find_profile(name: str) -> Profile:
@@ -115,6 +125,6 @@ def find_profile(name: str) -> Profile:
         UnknownProfileError: there is none.
     """
     try:
-        return _PROFILES[name]
+        return _profiles()[name]
     except KeyError:
         raise UnknownProfileError(f"{name!r} is not a profile; known: {', '.join(profile_names())}") from None

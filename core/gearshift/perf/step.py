@@ -50,7 +50,7 @@ def runs_sequence_parallel(arrangement: Arrangement, tokens: int) -> bool:
 def _tensor_parallel_seconds(profile: Profile, width: int, load: StepLoad) -> float:
     communication = load.tokens * profile.tensor_parallel_seconds * _all_reduce_share(width)
     launches = profile.eager_overhead_seconds if load.tokens > profile.graph_tokens else 0.0
-    weights = profile.weight_read_seconds / width
+    weights = _weights_seconds(profile, load) / width
     return _common_seconds(profile, width, load, weights) + launches + communication
 
 
@@ -59,7 +59,7 @@ def _sequence_parallel_seconds(profile: Profile, arrangement: Arrangement, load:
     all_to_all = profile.sequence_parallel_seconds * (ranks - 1) / ranks
     all_reduce = profile.tensor_parallel_seconds * _all_reduce_share(base) / ranks  # of the rank's own tokens
     launches = profile.sequence_parallel_overhead_seconds
-    weights = profile.weight_read_seconds / base
+    weights = _weights_seconds(profile, load) / base
     return (
         _common_seconds(profile, arrangement.width, load, weights) + launches + load.tokens * (all_to_all + all_reduce)
     )
@@ -70,6 +70,12 @@ def _common_seconds(profile: Profile, width: int, load: StepLoad, weights_second
     attention = (load.context_pairs * profile.context_pair_seconds + load.kv_tokens * profile.kv_read_seconds) / width
     per_sequence = load.decode_sequences * profile.sequence_seconds
     return profile.step_overhead_seconds + max(weights_seconds, compute) + attention + per_sequence
+
+
+def _weights_seconds(profile: Profile, load: StepLoad) -> float:
+    """To read what the tokens of a step pass through: everything but the experts that none of them picked."""
+    untouched = (1 - profile.expert_pick_share) ** load.tokens if profile.expert_weight_share else 0.0
+    return profile.weight_read_seconds * (1 - profile.expert_weight_share * untouched)
 
 
 def _all_reduce_share(ranks: int) -> float:
