@@ -17,6 +17,10 @@ END_SECONDS: Final = 10.0  # a child gets so long to end by itself
 TAIL_LINES: Final = 15
 
 
+class ChildFailed(RuntimeError):
+    """A child did not come to a good end; the message ends with its last lines."""
+
+
 @dataclass(frozen=True)
 class Child:
     """``python -m MODULE WORDS``, with its output appended to a file."""
@@ -31,7 +35,7 @@ class Child:
         """Run to the end, for at most so many seconds.
 
         Raises:
-            SystemExit: it failed or was ended; the message ends with its last lines.
+            ChildFailed: it failed or was ended.
         """
         since, status = time.time(), None
         with self.log.open("ab") as log:
@@ -51,7 +55,7 @@ class Child:
         if status != 0:
             why = f"ended after {seconds:.0f} s" if status is None else f"failed with exit status {status}"
             tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-TAIL_LINES:])
-            raise SystemExit(f"{self.name}: {why}; the end of {self.log}:\n{tail}")
+            raise ChildFailed(f"{self.name}: {why}; the end of {self.log}:\n{tail}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

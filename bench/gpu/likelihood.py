@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench.gpu.child import Child
+from bench.gpu.child import Child, ChildFailed
 from bench.gpu.devices import variables
 from bench.gpu.options import add_engine_options, count
 from bench.gpu.scoring import TREES, Scoring
@@ -77,13 +77,17 @@ def main() -> int:
         engine=options.engine,
     )
     scores_path.unlink(missing_ok=True)
-    Child(
+    child = Child(
         name=f"{name} x{options.ranks}",
         module="bench.gpu.scoring",
         words=(scoring.model_dump_json(), str(scores_path)),
         log=out / "likelihood.log",
         variables=variables(options.device, options.ranks),
-    ).run(options.limit_seconds)
+    )
+    try:
+        child.run(options.limit_seconds)
+    except ChildFailed as failure:
+        raise SystemExit(str(failure)) from None
     scores: Scores = json.loads(scores_path.read_text())
     sys.stdout.write("".join(json.dumps(line) + "\n" for line in lines(name, scores)))
     wrong = faults(scores, options.limit)

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 from bench.gpu import shapes
-from bench.gpu.child import Child
+from bench.gpu.child import Child, ChildFailed
 from bench.gpu.devices import variables
 from bench.gpu.figures import incomparable, lines
 from bench.gpu.job import Burst, Job, Latency, Layout, Peak
@@ -31,11 +31,15 @@ CONTEXT_STEP_TOKENS = 256
 MOST_TIMED_TOKENS = 64  # of an answer of part latency: more tell nothing new of TPOT
 
 
+class CannotMeasure(ValueError):
+    """Why a layout is not measured; the message names the option."""
+
+
 def job(options: argparse.Namespace, store: Store, layout: Layout) -> Job:
     """What the engine of a layout is to do.
 
     Raises:
-        SystemExit: a setting that can't be met, by name.
+        CannotMeasure: a setting that can't be met, by name.
     """
     asked = set(options.parts)
     return Job(
@@ -81,20 +85,20 @@ def _burst(options: argparse.Namespace, store: Store, layout: Layout) -> Burst:
     try:
         return trace.resolved(store.peak_of_reference(options.shape, options.ranks))
     except ValueError as error:
-        raise SystemExit(f"--parts burst: {error}") from None
+        raise CannotMeasure(f"--parts burst: {error}") from None
 
 
 def context_tokens(options: argparse.Namespace) -> int:
     """Longest request, in and out, rounded up; of all parts, so that each command starts the same engine.
 
     Raises:
-        SystemExit: the shape has fewer positions.
+        CannotMeasure: the shape has fewer positions.
     """
     longest: int = max(*options.inputs, options.peak_input) + options.output
     needed = max(LEAST_CONTEXT_TOKENS, CONTEXT_STEP_TOKENS * math.ceil(longest / CONTEXT_STEP_TOKENS))
     limit: int = shapes.SHAPES[options.shape]["max_position_embeddings"]
     if needed > limit:
-        raise SystemExit(f"--inputs: {options.shape} has {limit} positions, {needed} are needed")
+        raise CannotMeasure(f"--inputs: {options.shape} has {limit} positions, {needed} are needed")
     return needed
 
 
@@ -102,7 +106,7 @@ def run(made: Job, store: Store, seconds: float | None) -> None:
     """Run the engine of a job, for at most so many seconds.
 
     Raises:
-        SystemExit: it failed or was ended; what it has measured stays.
+        ChildFailed: it failed or was ended; what it has measured stays.
     """
     records = store.records_path(made.shape, made.layout, made.ranks)
     Child(
@@ -136,15 +140,33 @@ def report(options: argparse.Namespace, store: Store) -> list[str]:
 
 
 def main() -> None:
-    """Entry point."""
+    """Entry point. A layout that fails does not keep the others from being measured."""
     options, begin = parse(), time.monotonic()
-    store = Store(Path(options.out))
+    store, failed = Store(Path(options.out)), []
     try:
         for layout in (each for each in LAYOUTS if each in options.layouts):
-            limit = options.limit_seconds and max(1.0, begin + options.limit_seconds - time.monotonic())
-            run(job(options, store, layout), store, limit)
+            try:
+                run(job(options, store, layout), store, _left(options.limit_seconds, begin))
+            except (ChildFailed, CannotMeasure) as failure:
+                failed.append(f"{layout}: {failure}")
     finally:
         sys.stderr.write("".join(f"bench: {each}\n" for each in report(options, store)))
+    if failed:
+        raise SystemExit("\n".join(failed))
+
+
+def _left(limit_seconds: float | None, begin: float) -> float | None:
+    """Seconds left to the command; None: any number.
+
+    Raises:
+        CannotMeasure: none.
+    """
+    if limit_seconds is None:
+        return None
+    left = begin + limit_seconds - time.monotonic()
+    if left <= 0:
+        raise CannotMeasure(f"--limit-seconds: {limit_seconds:g} were over before it began")
+    return left
 
 
 def parse() -> argparse.Namespace:

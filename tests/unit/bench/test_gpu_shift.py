@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from bench.gpu.child import Child
+from bench.gpu.child import Child, ChildFailed
 from bench.gpu.job import Job, Layout
-from bench.gpu.shift import job, parse
+from bench.gpu.shift import CannotMeasure, job, main, parse
 from bench.gpu.store import Store, last
 
 
@@ -53,12 +53,12 @@ def test_the_trace_of_all_layouts_is_scaled_by_what_the_first_one_reached(
 
 
 def test_a_trace_without_a_scale_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="needs the peak of TP"):
+    with pytest.raises(CannotMeasure, match="needs the peak of TP"):
         jobs(monkeypatch, Store(tmp_path), "Shift")
 
 
 def test_inputs_beyond_the_positions_of_a_shape_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="qwen3-32b has 40960 positions, 41216 are needed"):
+    with pytest.raises(CannotMeasure, match="qwen3-32b has 40960 positions, 41216 are needed"):
         jobs(monkeypatch, Store(tmp_path), "TP", "--shape", "qwen3-32b", "--inputs", "40960")
 
 
@@ -94,11 +94,34 @@ def test_the_store_keeps_what_was_measured(tmp_path: Path) -> None:
 
 def test_a_child_that_fails_shows_its_last_words(tmp_path: Path) -> None:
     child = Child(name="x TP", module="json.tool", words=("no-such-file",), log=tmp_path / "log")
-    with pytest.raises(SystemExit, match=r"(?s)x TP: failed with exit status \d.*no-such-file"):
+    with pytest.raises(ChildFailed, match=r"(?s)x TP: failed with exit status \d.*no-such-file"):
         child.run()
 
 
 def test_a_child_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     child = Child(name="x TP", module="http.server", words=("0", "--bind", "127.0.0.1"), log=tmp_path / "log")
-    with pytest.raises(SystemExit, match="x TP: ended after 0 s"):
+    with pytest.raises(ChildFailed, match="x TP: ended after 0 s"):
         child.run(0.2)
+
+
+def test_what_fails_is_told_for_each_layout_and_nothing_is_begun_when_time_is_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    words = ["--layouts", "DP", "Shift", "--parts", "burst", "--burst-capacity", "9", "--limit-seconds", "0"]
+    monkeypatch.setattr(sys, "argv", ["shift", "--out", str(tmp_path), *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    told = str(ended.value).splitlines()
+    assert told == [f"{layout}: --limit-seconds: 0 were over before it began" for layout in ("DP", "Shift")]
+    assert not list(tmp_path.glob("*.log"))
+
+
+def test_lines_of_what_there_is_are_printed_without_measuring(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured(Store(tmp_path), "TP", (96, 20_000.0))
+    monkeypatch.setattr(sys, "argv", ["shift", "--out", str(tmp_path), "--layouts"])
+    main()
+    names = [json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()]
+    assert names == ["llama-70b-fp8.x4.TP.throughput.96", "llama-70b-fp8.x4.TP.throughput"]
+    assert "llama-70b-fp8 on 4 ranks" in (tmp_path / "llama-70b-fp8.x4.html").read_text()
