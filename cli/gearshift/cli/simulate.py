@@ -12,11 +12,13 @@ from pydantic import ValidationError
 
 from gearshift.api.v1alpha1 import InferenceServiceSpec
 from gearshift.cli.errors import UsageError
+from gearshift.perf.capacity import kv_capacity_tokens
 from gearshift.perf.profiles import DEFAULT_PROFILE, UnknownProfileError, find_profile, profile_names
 from gearshift.policy.scale import bounds
 from gearshift.policy.targets import total_target
 from gearshift.sim.fleet.controllers import PolicyNameError, controller
 from gearshift.sim.fleet.outcome import Outcome
+from gearshift.sim.fleet.pod import arrangement
 from gearshift.sim.fleet.settings import FleetSettings
 from gearshift.sim.fleet.world import World
 from gearshift.sim.load.arrivals import Arrival
@@ -59,6 +61,7 @@ def run(arguments: argparse.Namespace) -> None:
     """
     spec = read_spec(arguments.spec)
     settings = _settings(arguments)
+    _check_memory(spec, settings)
     trace = _trace(arguments)
     policies = arguments.policy or ["ours"]
     outcomes = [_play(policy, spec, settings, trace, arguments.reactive_target) for policy in policies]
@@ -99,6 +102,17 @@ def _settings(arguments: argparse.Namespace) -> FleetSettings:
     except UnknownProfileError as error:
         raise UsageError(f"--profile: {error}") from None
     return FleetSettings(profile=profile, startup_seconds=arguments.startup, seed=arguments.seed)
+
+
+def _check_memory(spec: InferenceServiceSpec, settings: FleetSettings) -> None:
+    for layout in spec.parallelism.layouts:
+        shape = arrangement(spec, settings, layout)
+        if not kv_capacity_tokens(settings.profile, shape):
+            gigabytes = settings.profile.weight_bytes / 1e9
+            raise UsageError(
+                f"--profile: {settings.profile.name}: {gigabytes:.0f} GB of weights leave no memory for KV"
+                f" in layout {layout} on {shape.accelerators} accelerators a pod"
+            )
 
 
 def _trace(arguments: argparse.Namespace) -> list[Arrival]:

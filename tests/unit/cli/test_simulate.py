@@ -69,6 +69,10 @@ def test_the_page_needs_nothing_else(spec: Path, trace: Path, tmp_path: Path) ->
     [
         (["--policy", "best"], "--policy: policy 'best' is unknown; known: ours, static:N, static:P:D, reactive"),
         (["--profile", "h300"], "--profile: 'h300' is not a profile; known: llama-3-70b-fp8-h200, tiny"),
+        (
+            ["--profile", "kimi-k2-int4_wo-h200-vllm"],
+            "--profile: kimi-k2-int4_wo-h200-vllm: 564 GB of weights leave no",
+        ),
         (["--speed", "0"], "--speed: 0.0 is not above 0"),
         (["--startup", "-1"], "--startup: -1.0 is below 0"),
         (["--max-requests", "0"], "--max-requests: 0 is below 1"),
