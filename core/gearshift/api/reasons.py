@@ -51,6 +51,8 @@ QUEUEING: Final = "Queueing"
 LIGHT_LOAD: Final = "LightLoad"
 # One of the allowed layouts is the best at any load, so pods take it.
 PREFERRED_LAYOUT: Final = "PreferredLayout"
+# The role of a pod has a layout of its own in the spec, and the pod has another one.
+ROLE_LAYOUT: Final = "RoleLayout"
 # A pod in layout Shift has another threshold than its spec, so it takes that one.
 SHIFT_THRESHOLD: Final = "ShiftThreshold"
 # ``spec.override`` orders it.
@@ -144,3 +146,5 @@ TRANSITION_FAILED: Final = "TransitionFailed"
 TRANSITION_REFUSED: Final = "TransitionRefused"
 ANNOTATION_UNREADABLE: Final = "AnnotationUnreadable"  # an annotation that a human has set can't be read
 POD_LOST: Final = "PodLost"  # the pod of a running transition is gone
+TRANSITION_OVERDUE: Final = "TransitionOverdue"  # a transition has not ended within the time that any may take
+TRANSITION_FORGOTTEN: Final = "TransitionForgotten"  # a sidecar took an order and then knew nothing of it

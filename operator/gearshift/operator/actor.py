@@ -5,6 +5,8 @@ import logging
 from typing import Any
 
 from gearshift.api import reasons
+from gearshift.api.v1alpha1.status import TransitionRecord
+from gearshift.api.wire import TransitionStatus
 from gearshift.operator.budgets import Budgets
 from gearshift.operator.events import Events
 from gearshift.operator.gather import Gathered
@@ -12,6 +14,7 @@ from gearshift.operator.manifests.meta import Owner
 from gearshift.operator.orders import Orders
 from gearshift.operator.pods import Pods
 from gearshift.policy.conditionview import Trouble
+from gearshift.policy.history import record
 from gearshift.policy.plan import CreatePod, DeletePod, Plan, Transit
 from gearshift.policy.statusview import describe
 
@@ -28,6 +31,7 @@ class Actor:
         self._budgets = budgets
         self._events = events
         self.refused = False  # a sidecar refused the last order
+        self.ordered: TransitionRecord | None = None  # the last order, when a sidecar took it
 
     async def act(self, meta: Json, owner: Owner, plan: Plan, gathered: Gathered, at: float) -> Trouble | None:
         """Carry out the plan in order; what kept it from being carried out, for as far as a human can remove it.
@@ -35,7 +39,7 @@ class Actor:
         Raises:
             KubeError: the API server can't be asked; what was done before stays done.
         """
-        self.refused = False
+        self.refused, self.ordered = False, None
         creations = [action for action in plan.actions if isinstance(action, CreatePod)]
         deletions = [action for action in plan.actions if isinstance(action, DeletePod)]
         for transit in (action for action in plan.actions if isinstance(action, Transit)):
@@ -63,11 +67,13 @@ class Actor:
         return len(creations), None
 
     async def _order(self, meta: Json, plan: Plan, action: Transit, gathered: Gathered, at: float) -> None:
-        refusal = await self._orders.order(plan, action, gathered)
-        if refusal is not None:
-            self.refused = True
-            _log.warning("%s/%s: %s", meta["namespace"], meta["name"], refusal)
-            await self._events.post(meta, reasons.TRANSITION_REFUSED, "Transition", refusal, at, warning=True)
+        answer = await self._orders.order(plan, action, gathered)
+        if isinstance(answer, TransitionStatus):
+            self.ordered = record(action.pod, answer) if answer.finished_at is None else None
+            return
+        self.refused = True
+        _log.warning("%s/%s: %s", meta["namespace"], meta["name"], answer)
+        await self._events.post(meta, reasons.TRANSITION_REFUSED, "Transition", answer, at, warning=True)
 
     async def _tell(self, meta: Json, reason: str, action: str, plan: Plan, at: float) -> None:
         await self._events.post(meta, reason, action, f"{describe(plan)}: {plan.reason} (plan {plan.id})", at)

@@ -141,7 +141,12 @@ class App:
         settings = self._settings
         prometheus = Prometheus(http, settings.prometheus_url, settings.scrape_seconds)
         gatherer = Gatherer(
-            tools.index, Sidecars(http, settings.token_file), prometheus, tools.budgets, settings.node_lost_seconds
+            tools.index,
+            Sidecars(http, settings.token_file),
+            prometheus,
+            tools.budgets,
+            node_lost_seconds=settings.node_lost_seconds,
+            transition_grace_seconds=settings.transition_grace_seconds,
         )
         return Reconciler(uid, tools, gatherer, Pods(tools.kube, tools.index, tools.installation))
 

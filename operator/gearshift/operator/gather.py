@@ -4,6 +4,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from gearshift.api.v1alpha1 import InferenceService, InferenceServiceStatus
@@ -19,7 +20,7 @@ from gearshift.operator.records import PodRecord
 from gearshift.operator.sidecars import Sidecars
 from gearshift.operator.views import in_flight, node_lost, pod_view, start_refused
 from gearshift.operator.yardstick import yardstick
-from gearshift.policy.history import ended, merged
+from gearshift.policy.history import ended, merged, overdue
 from gearshift.policy.snapshot import InFlight, Metrics, PodView, Snapshot
 
 _log = logging.getLogger(__name__)
@@ -43,13 +44,21 @@ class Gatherer:
     """Looks at one service. Remembers the last word of each sidecar and the last readings."""
 
     def __init__(
-        self, index: Index, sidecars: Sidecars, prometheus: Prometheus, budgets: Budgets, node_lost_seconds: float
+        self,
+        index: Index,
+        sidecars: Sidecars,
+        prometheus: Prometheus,
+        budgets: Budgets,
+        *,
+        node_lost_seconds: float,
+        transition_grace_seconds: float,
     ) -> None:
         self._index = index
         self._budgets = budgets
         self._sidecars = sidecars
         self._signals = Signals(prometheus)
         self._node_lost_seconds = node_lost_seconds
+        self._transition_grace_seconds = transition_grace_seconds
         self._heard: dict[str, PodState] = {}  # by uid of the pod
         self._absent: dict[str, float] = {}  # node that pods are on and that is not known -> since when
         self._complained: set[str] = set()  # uids of pods whose refusal has been logged
@@ -62,10 +71,12 @@ class Gatherer:
         records = sorted(self._index.pods.get(meta.uid, {}).values(), key=lambda record: record.ordinal)
         lost = self._lost(records, at)
         answers = await self._ask([record for record in records if not lost[record.uid]])
-        views = self._views(records, answers, lost, _earlier(previous, records, started_at))
+        limit = service.spec.policy.drain_timeout.seconds + self._transition_grace_seconds
+        stuck = {uid for uid, state in answers.items() if _stuck(state, at, limit)}
+        views = self._views(records, answers, lost, stuck, _earlier(previous, records, started_at))
         readings = await self._signals.read(meta.namespace, views, service.spec.policy.window.seconds, at)
         mapped = {record.name: _could_finish(record, lost=lost[record.uid]) for record in records}
-        running, history = merged(previous, answers.values(), mapped, at)
+        running, history = merged(previous, answers.values(), mapped, at, limit)
         measure = yardstick(service.spec, self._gpus(records))
         human = said(meta.annotations)
         snapshot = Snapshot(
@@ -78,7 +89,7 @@ class Gatherer:
             revision=revision(service.spec),
             pods=views,
             metrics=Metrics(readings),
-            in_flight=_flights(answers, running),
+            in_flight=_flights({uid: state for uid, state in answers.items() if uid not in stuck}, running),
             approved=None if human.approval is None else human.approval.plan,
             approved_until=None if human.approval is None else human.approval.until,
             hold=human.hold,
@@ -147,6 +158,7 @@ class Gatherer:
         records: list[PodRecord],
         answers: Mapping[str, PodState],
         lost: Mapping[str, bool],
+        stuck: AbstractSet[str],
         earlier: Mapping[str, PodStatus],
     ) -> tuple[PodView, ...]:
         return tuple(
@@ -155,6 +167,7 @@ class Gatherer:
                 answers.get(record.uid),
                 self._heard.get(record.uid) or earlier.get(record.name),
                 lost=lost[record.uid],
+                stuck=record.uid in stuck,
             )
             for record in records
         )
@@ -164,6 +177,12 @@ def _earlier(previous: InferenceServiceStatus, records: list[PodRecord], started
     """What status says of pods that are older than this process; a younger pod may only share the name."""
     old = {record.name for record in records if record.created_at < started_at and record.ready}
     return {pod.name: pod for pod in previous.pods if pod.name in old}
+
+
+def _stuck(state: PodState, at: float, limit_seconds: float) -> bool:
+    """In a transition for longer than any may take."""
+    running = state.transition
+    return running is not None and running.finished_at is None and overdue(running.started_at, at, limit_seconds)
 
 
 def _could_finish(record: PodRecord, *, lost: bool) -> bool:

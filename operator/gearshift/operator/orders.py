@@ -7,7 +7,7 @@ from gearshift.api import reasons
 from gearshift.api.v1alpha1 import InferenceServiceSpec
 from gearshift.api.v1alpha1.status import TransitionRecord
 from gearshift.api.vocabulary import Layout, TransitionKind
-from gearshift.api.wire import TransitionRequest
+from gearshift.api.wire import TransitionRequest, TransitionStatus
 from gearshift.operator.errors import SidecarError
 from gearshift.operator.gather import Gathered
 from gearshift.operator.lease import Lease
@@ -22,8 +22,8 @@ class Orders:
         self._sidecars = sidecars
         self._lease = lease
 
-    async def order(self, plan: Plan, action: Transit, gathered: Gathered) -> str | None:
-        """Order one transition; the refusal in words, or None when the sidecar took it.
+    async def order(self, plan: Plan, action: Transit, gathered: Gathered) -> TransitionStatus | str:
+        """Order one transition; what the sidecar says of it, or its refusal in words.
 
         Raises:
             NotLeader: this process may not act now.
@@ -38,12 +38,11 @@ class Orders:
         if address is None:
             return f"pod {action.pod} has no address"
         try:
-            await self._sidecars.order(address, self._request(plan, action, gathered))
+            return await self._sidecars.order(address, self._request(plan, action, gathered))
         except SidecarError as problem:
             if problem.reason == reasons.STALE_FENCING_TOKEN and problem.fencing_token is not None:
                 self._lease.raise_token(problem.fencing_token)
             return f"{action.kind.value} of {action.pod} to {action.to}: {problem}"
-        return None
 
     def _request(self, plan: Plan, action: Transit, gathered: Gathered) -> TransitionRequest:
         spec: InferenceServiceSpec = gathered.snapshot.spec

@@ -164,7 +164,7 @@ class Reconciler:
             await tools.events.post(body["metadata"], reason, "Reconcile", message, at, warning=True)
         report = Report(
             Observed(router_available(tools.index, self.uid), trouble),
-            gathered.running,
+            self._actor.ordered or gathered.running,  # what was ordered is known even when its pod forgets it
             gathered.history,
             selector=_selector(owner),
             url=router_url(owner),

@@ -82,6 +82,13 @@ class Settings(BaseModel):
     node_lost_seconds: float = Field(
         default=40.0, ge=1, le=3600, description="how long a node may be not ready before its pods are replaced"
     )
+    transition_grace_seconds: float = Field(
+        default=900.0,
+        ge=1,
+        le=86400,
+        description="how long a transition may take beyond its drain timeout before it has failed and its pod is"
+        " replaced",
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="least level logged")
     log_format: Literal["json", "text"] = Field(default="json", description="form of the log lines")
 

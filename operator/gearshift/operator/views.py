@@ -10,11 +10,19 @@ from gearshift.operator.records import NodeRecord, PodRecord
 from gearshift.policy.snapshot import InFlight, PodView
 
 
-def pod_view(record: PodRecord, answer: PodState | None, known: PodState | PodStatus | None, *, lost: bool) -> PodView:
+def pod_view(
+    record: PodRecord,
+    answer: PodState | None,
+    known: PodState | PodStatus | None,
+    *,
+    lost: bool,
+    stuck: bool = False,
+) -> PodView:
     """One pod as decisions see it.
 
     ``answer`` is what its sidecar says now, ``known`` the last that was heard of it. Without either, role and layout
-    are those that the pod was started with.
+    are those that the pod was started with. ``stuck``: it has been in a transition for longer than any may take, so
+    that only another pod helps.
     """
     last = answer or known
     return PodView(
@@ -30,7 +38,7 @@ def pod_view(record: PodRecord, answer: PodState | None, known: PodState | PodSt
         created_at=record.created_at,
         since=answer.since if answer is not None else record.ready_since,
         deleting=record.deleting,
-        failed=record.ended or lost or beyond_repair(answer),
+        failed=record.ended or lost or stuck or beyond_repair(answer),
         node_lost=lost,
         layouts=tuple(answer.layouts) if answer is not None else record.layouts,
         running=answer.load.running if answer is not None else 0,

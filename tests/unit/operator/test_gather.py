@@ -48,7 +48,8 @@ def phases(sidecar: Asked, looks: int) -> list[PodPhase]:
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     index.put_pod({**body, "status": {"podIP": "127.0.0.1", "phase": "Running", "conditions": [ready]}})
     prometheus = Prometheus(cast("Http", None), None, 5.0)
-    gatherer = Gatherer(index, cast("Sidecars", sidecar), prometheus, Budgets(index, {}), 40.0)
+    graces = {"node_lost_seconds": 40.0, "transition_grace_seconds": 900.0}
+    gatherer = Gatherer(index, cast("Sidecars", sidecar), prometheus, Budgets(index, {}), **graces)
     spec = {"model": {"uri": "hf://org/llama"}, "engine": {"kind": "Simulated"}}
     service = InferenceService.model_validate({**live_service("uid-1", 10), "spec": spec})
 

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from gearshift.api.vocabulary import TransitionKind
-from gearshift.api.wire import TransitionRequest
+from gearshift.api.vocabulary import PodPhase, TransitionKind
+from gearshift.api.wire import TransitionRequest, TransitionStatus
 from gearshift.operator.gather import Gathered
 from gearshift.operator.lease import Lease
 from gearshift.operator.orders import Orders
@@ -24,8 +24,10 @@ class FakeSidecars:
     def __init__(self) -> None:
         self.taken: list[tuple[str, TransitionRequest]] = []
 
-    async def order(self, address: str, request: TransitionRequest) -> None:
+    async def order(self, address: str, request: TransitionRequest) -> TransitionStatus:
         self.taken.append((address, request))
+        fields = {"id": request.id, "kind": request.kind, "to": request.to, "from": "TP"}
+        return TransitionStatus.model_validate({**fields, "phase": PodPhase.DRAINING, "started_at": 1.0})
 
 
 class FakeLease:
@@ -44,7 +46,8 @@ async def ordered(transit: Transit) -> TransitionRequest:
     sidecars = FakeSidecars()
     orders = Orders(cast("Sidecars", sidecars), cast("Lease", FakeLease()))
     gathered = Gathered(look, None, (), {"chat-0": "10.0.0.1"}, 0)
-    assert await orders.order(Plan("abc", (transit,)), transit, gathered) is None
+    taken = await orders.order(Plan("abc", (transit,)), transit, gathered)
+    assert isinstance(taken, TransitionStatus)
     ((address, request),) = sidecars.taken
     assert (address, request.id, request.fencing_token, request.expected_epoch) == ("10.0.0.1", "abc-chat-0", 3, 5)
     assert request.drain_timeout == "7s"

@@ -112,3 +112,34 @@ def test_the_transition_of_a_lost_pod_may_be_retried_on_another() -> None:
     before = InferenceServiceStatus(transition=record("a-0", transition("one", 100.0)))
     _, ended = merged(before, [], {}, 120.0)
     assert [(item.reason, item.retryable) for item in ended] == [("PodLost", True)]
+
+
+def test_a_transition_that_takes_too_long_has_failed_until_its_pod_says_otherwise() -> None:
+    before = InferenceServiceStatus(transition=record("a-0", transition("one", 100.0)))
+    for states in ([], [state("a-0", transition("one", 100.0))]):
+        assert merged(before, states, {"a-0": True}, 160.0, 60.0)[0] is not None
+        running, ended = merged(before, states, {"a-0": True}, 161.0, 60.0)
+        assert running is None
+        assert [(item.id, item.reason) for item in ended] == [("one", "TransitionOverdue")]
+        later = InferenceServiceStatus(transition_history=ended)
+        assert merged(later, states, {"a-0": True}, 170.0, 60.0) == (None, ended)
+    _, ended = merged(later, [state("a-0", transition("one", 100.0, 180.0))], {"a-0": True}, 181.0, 60.0)
+    assert [(item.id, item.result) for item in ended] == [("one", TransitionResult.COMMITTED)]
+
+
+@pytest.mark.parametrize(
+    ("told", "reasons"),
+    [
+        (None, ["TransitionForgotten"]),
+        (transition("older", 90.0, 95.0), ["TransitionForgotten", "Verified"]),
+        (transition("younger", 110.0, 115.0), ["Verified"]),
+    ],
+)
+def test_a_transition_that_its_pod_knows_nothing_of_does_not_run(
+    told: TransitionStatus | None, reasons: list[str]
+) -> None:
+    before = InferenceServiceStatus(transition=record("a-0", transition("one", 100.0)))
+    told = None if told is None else told.model_copy(update={"reason": "Verified"})
+    running, ended = merged(before, [state("a-0", told)], {"a-0": True}, 120.0)
+    assert running is None
+    assert [item.reason for item in ended] == reasons
