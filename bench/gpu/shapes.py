@@ -69,7 +69,7 @@ _MIXTRAL_8X7B: dict[str, Any] = _llama(4096, 14336, 32, 32, 8) | {
     "num_experts_per_tok": 2,
     "sliding_window": None,
     "rope_theta": 1000000.0,
-    "max_position_embeddings": 65536,
+    "max_position_embeddings": 65536,  # twice the model's own: inputs of 32k and their answers fit
     "bos_token_id": 1,
     "eos_token_id": 2,
 }
