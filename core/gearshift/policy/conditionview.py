@@ -17,8 +17,10 @@ from gearshift.api.v1alpha1.status import TransitionRecord
 from gearshift.api.vocabulary import Role, TransitionKind
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.history import moment
+from gearshift.policy.override import active_override
 from gearshift.policy.ownerview import held, scaling_active
 from gearshift.policy.plan import CreatePod, DeletePod, Plan, Transit
+from gearshift.policy.rolelayout import stray
 from gearshift.policy.scale import asked
 from gearshift.policy.snapshot import Snapshot
 from gearshift.policy.targets import total_target
@@ -228,6 +230,10 @@ def _layout_converged(make: Make, snapshot: Snapshot, fleet: Fleet, plan: Plan) 
     strays = [pod.name for pod in fleet.live if pod.layout not in allowed]
     if strays:
         return make("False", reasons.DIVERGED, f"layout is not one of parallelism.layouts: {', '.join(strays[:8])}")
+    override = active_override(snapshot)
+    strays = [pod.name for pod in fleet.live if stray(snapshot.spec, pod)]
+    if strays and (override is None or override.layout is None):
+        return make("False", reasons.DIVERGED, f"layout is not that of the role: {', '.join(strays[:8])}")
     return _converged(make, snapshot, plan, TransitionKind.LAYOUT, "layouts are what the policy wants")
 
 

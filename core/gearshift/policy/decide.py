@@ -20,6 +20,7 @@ from gearshift.policy.override import active_override, override_verdict
 from gearshift.policy.plan import Action, DeletePod, Hold, Memory, Plan, Transit
 from gearshift.policy.repair import repair
 from gearshift.policy.role import role_verdict
+from gearshift.policy.rolelayout import role_layout_verdict
 from gearshift.policy.rollout import rollout
 from gearshift.policy.scaledown import scale_down
 from gearshift.policy.snapshot import Snapshot
@@ -117,7 +118,7 @@ def _scale_down(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> tuple[Delet
 def _transition(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Plan:
     """The first wish for a transition that no guard vetoes, as actuation has it; else why the first one can't be."""
     context = guards.Context.of(snapshot, memory, fleet)
-    verdicts = [*_verdicts(snapshot, memory, fleet), threshold_verdict(snapshot, memory, fleet)]
+    verdicts = [*_verdicts(snapshot, memory, fleet), *_ordered_by_spec(snapshot, memory, fleet)]
     inputs = _merged(verdicts)
     held: list[Plan] = []
     for verdict in verdicts:
@@ -140,6 +141,15 @@ def _verdicts(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> list[Verdict]
     if ordered is not None:
         return [ordered, role_verdict(snapshot, memory, fleet)]
     return [role_verdict(snapshot, memory, fleet), layout_verdict(snapshot, memory, fleet)]
+
+
+def _ordered_by_spec(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> list[Verdict]:
+    """What settings of the spec ask of running pods; a human's order on the layout wins over the roles' layouts."""
+    threshold = threshold_verdict(snapshot, memory, fleet)
+    override = active_override(snapshot)
+    if override is not None and override.layout is not None:
+        return [threshold]
+    return [role_layout_verdict(snapshot, memory, fleet), threshold]
 
 
 def _admitted(context: guards.Context, verdict: Verdict) -> tuple[Transit | None, Hold | None]:

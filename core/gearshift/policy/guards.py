@@ -213,7 +213,9 @@ CHAINS: Mapping[Source, tuple[Guard, ...]] = {
         human_hold, rollout_in_progress, transition_in_flight, cooldown, backoff, terminal_failure, role_floor,
         role_ceiling, capacity_kept,
     ),
-    Source.SPEC: (human_hold, rollout_in_progress, transition_in_flight, backoff, terminal_failure),
+    Source.SPEC: (
+        human_hold, rollout_in_progress, transition_in_flight, backoff, terminal_failure, capacity_kept,
+    ),
     Source.OVERRIDE: (
         human_hold, rollout_in_progress, transition_in_flight, backoff, terminal_failure, role_floor, role_ceiling,
         capacity_kept,

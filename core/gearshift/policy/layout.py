@@ -10,6 +10,7 @@ from gearshift.policy import tuning
 from gearshift.policy.capacity import rate_per_pod, remembered
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.plan import Hold, Memory, Transit
+from gearshift.policy.rolelayout import free
 from gearshift.policy.service import Load, ServiceLoad, service_load
 from gearshift.policy.snapshot import PodView, Snapshot
 from gearshift.policy.verdict import STEADY, Verdict, by_rest, number
@@ -88,16 +89,20 @@ def evidence_key(target: Layout) -> str:
 
 
 def layout_verdict(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Verdict:
-    """Transitions that would bring the pods to the wanted layout, best candidate first."""
+    """Transitions that would bring the pods to the wanted layout, best candidate first.
+
+    Pods whose role has a layout of its own in the spec are left out.
+    """
     wanted = want(snapshot, memory, fleet)
     if isinstance(wanted, Hold):
         return Verdict(hold=wanted)
     if wanted.target is None:
         settled = wanted.reason == reasons.STEADY or len(snapshot.spec.parallelism.layouts) == 1
         return Verdict(hold=STEADY if settled else Hold(wanted.reason, wanted.message), inputs=wanted.inputs)
-    candidates = towards(wanted.target, fleet, memory, wanted.reason)
-    others = any(pod.layout is not wanted.target for pod in fleet.serving)
-    hold = None if candidates else not_capable(wanted.target, fleet) if others else STEADY
+    loose = free(snapshot.spec, fleet)
+    candidates = towards(wanted.target, loose, memory, wanted.reason)
+    others = any(pod.layout is not wanted.target for pod in loose.serving)
+    hold = None if candidates else not_capable(wanted.target, loose) if others else STEADY
     return Verdict(candidates, hold, wanted.inputs, evidence_key(wanted.target), wanted.message)
 
 

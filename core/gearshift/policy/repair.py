@@ -5,6 +5,7 @@ from gearshift.api import reasons
 from gearshift.api.vocabulary import Role
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.plan import Action, CreatePod, DeletePod
+from gearshift.policy.rolelayout import pinned
 from gearshift.policy.snapshot import PodView, Snapshot
 from gearshift.policy.targets import role_targets
 from gearshift.policy.tuning import REPLACE_AFTER_SECONDS
@@ -48,7 +49,8 @@ def _creations(snapshot: Snapshot, fleet: Fleet, counted: int) -> list[CreatePod
     for ordinal in fleet.free_ordinals(missing):
         role = lacking(targets, counts)
         counts[role] += 1
-        created.append(CreatePod(ordinal, role, layout, reasons.POD_MISSING))
+        own = pinned(snapshot.spec, role)
+        created.append(CreatePod(ordinal, role, own or layout, reasons.POD_MISSING))
     return created
 
 

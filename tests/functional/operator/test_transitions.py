@@ -80,3 +80,15 @@ def test_a_pod_that_goes_away_during_its_transition_is_told_as_lost(space: Space
     space.cluster.kubectl("delete", "pod", "chat-0", "-n", space.name, "--wait=false")
     (record,) = until(lambda: history(space), "the transition to end")
     assert (record["result"], record["reason"]) == ("Failed", "PodLost")
+
+
+def test_pods_take_the_layout_of_their_role(space: Space) -> None:
+    """New ones start with it, running ones are brought to it one by one, and the condition tells when it is done."""
+    roles = [{"name": "Prefill", "layout": "DP"}, {"name": "Decode"}]
+    space.apply(**LAYOUTS, roles=roles)
+    sidecars = space.serve(2).values()
+    assert sorted((each.state.role, each.state.layout) for each in sidecars) == [("Decode", "TP"), ("Prefill", "DP")]
+    space.apply(**LAYOUTS, roles=[{**roles[0], "layout": "TP"}, {**roles[1], "layout": "DP"}])
+    until(lambda: len(history(space)) == 2, "two transitions", 60)
+    assert sorted((each.state.role, each.state.layout) for each in sidecars) == [("Decode", "DP"), ("Prefill", "TP")]
+    until(lambda: space.is_true("LayoutConverged"), "the layouts to be as the spec says")

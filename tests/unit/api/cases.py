@@ -27,6 +27,10 @@ GOOD: dict[str, dict[str, Any]] = {
     "scaled to zero": spec(replicas=0),
     "claim": spec(model={"uri": "pvc://models/llama/8b", "servedName": "llama-8b"}),
     "override": spec(override={"layout": "TP", "until": "2026-12-01T00:00:00Z"}),
+    "a layout for each role": spec(
+        parallelism={"layouts": ["DP", "TP"]},
+        **roles({"name": "Prefill", "layout": "DP"}, {"name": "Decode", "layout": "TP"}),
+    ),
     "scaled by the policy": spec(
         scaling={"owner": "Gearshift"}, **roles({"name": "Unified", "min": 1, "max": 4, "replicas": 2})
     ),
@@ -92,6 +96,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "replicas of a service that the policy scales": (
         spec(scaling={"owner": "Gearshift"}, replicas=12, **roles({"name": "Unified", "max": 40})),
         "replicas: 12 is for scaling.owner External",
+    ),
+    "layout of a role": (
+        spec(
+            parallelism={"layouts": ["TP", "DP"]},
+            **roles({"name": "Prefill", "layout": "TP"}, {"name": "Decode", "layout": "SP"}),
+        ),
+        "roles: layout SP of a role is not one of parallelism.layouts",
     ),
     "standby without an owner": (
         spec(scaling={"standby": 1}, **roles({"name": "Unified", "max": 4})),

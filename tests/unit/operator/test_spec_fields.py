@@ -90,6 +90,7 @@ TABLE: dict[str, tuple[Json, set[str]]] = {
     "scaling.standby": ({"scaling": {"owner": "Gearshift", "standby": 1}}, POLICY),
     "router.replicas": ({"router": {"replicas": 3}}, {"children"}),
     "router.scaling.owner": ({"router": {"scaling": {"owner": "External"}}}, {"children"}),
+    "roles.layout": (role(layout="Shift"), POLICY),
     "policy.actuation": ({"policy": {"actuation": "Approve"}}, POLICY),
     "policy.objectives.ttft": ({"policy": {"objectives": {"ttft": "1s"}}}, POLICY),
     "policy.objectives.itl": ({"policy": {"objectives": {"itl": "9ms"}}}, POLICY),

@@ -165,6 +165,9 @@ class RoleSpec(FrozenModel):
     )
     min: int | None = Field(default=None, ge=0, le=1000, description="Floor; 1 (0 when replicas is 0) when left out.")
     max: int | None = Field(default=None, ge=0, le=1000, description="Ceiling; the number of all pods when left out.")
+    layout: Layout | None = Field(
+        default=None, description="Layout of the pods in this role; chosen by load for the service when left out."
+    )
 
     @model_validator(mode="after")
     def _rules(self) -> Self:

@@ -185,6 +185,22 @@ def _names(spec: Any) -> list[Role]:
     return [role.name for role in spec.roles]
 
 
+def _stray(layout: str) -> str:
+    """CEL: a role has this layout, and the service does not allow it."""
+    asked = f"self.roles.exists(r, has(r.layout) && r.layout == '{layout}')"
+    return f"({asked} && !('{layout}' in self.parallelism.layouts))"
+
+
+# Literals only: a string that comes out of a filter has no bound that CEL's cost estimate would accept.
+_STRAY: Final = f"({_stray('TP')} ? 'TP' : {_stray('SP')} ? 'SP' : {_stray('DP')} ? 'DP' : 'Shift')"
+
+
+def _strays(spec: Any) -> list[Layout]:
+    """Layouts of roles that the service does not allow, in the order of `Layout`."""
+    asked = {role.layout for role in spec.roles}
+    return [layout for layout in Layout if layout in asked and layout not in spec.parallelism.layouts]
+
+
 def _sp_alone(spec: Any) -> bool:
     layouts = spec.parallelism.layouts
     mixed = Layout.SP in layouts and any(x in (Layout.TP, Layout.SHIFT) for x in layouts)
@@ -227,6 +243,12 @@ SPEC: Final = (
         message_cel="'roles: a role is listed twice'",
         holds=lambda s: len(set(_names(s))) == len(s.roles),
         message=lambda _: "roles: a role is listed twice",
+    ),
+    Rule(
+        cel="self.roles.all(r, !has(r.layout) || r.layout in self.parallelism.layouts)",
+        message_cel=f"'roles: layout ' + {_STRAY} + ' of a role is not one of parallelism.layouts'",
+        holds=lambda s: not _strays(s),
+        message=lambda s: f"roles: layout {_strays(s)[0]} of a role is not one of parallelism.layouts",
     ),
     Rule(
         cel="!has(self.parallelism.sequenceParallelSize)"
