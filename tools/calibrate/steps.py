@@ -20,14 +20,14 @@ from gearshift.perf.stepterms import (
     units,
 )
 from gearshift.perf.terms import Scene, scene
-from tools.calibrate.fit import Vector, factors, usual_precision
+from tools.calibrate.fit import Vector, factors, least, usual_precision
 
 PULL: Final = 0.3
 LEAST_ROWS: Final = 12
 MOST_ERROR: Final = 0.1  # median relative error of the time per output token
 LITTLE_LOAD: Final = 8  # requests up to which a first token waits for little but its own prompt
-LEAST_LEFT: Final = 0.5  # share of a time that what is not fitted leaves to the rest
-LEAST: Final = np.array([1.0 if term == "kv read" else 0.0 for term in STEP_TERMS])
+LEAST_LEFT: Final = 0.5  # share of a time that attention, which is not fitted, leaves to the rest
+LEAST: Final = least(STEP_TERMS, {"kv read": 1.0})
 """Factors that no engine is below: the KV cache is read at the bandwidth of the memory at best."""
 
 
@@ -56,22 +56,22 @@ def step_factors(of: Steps, prior: Vector) -> tuple[float, ...]:
     """Factors of `STEP_TERMS`; empty where the rows are too few or too far from any."""
     if of.decodes < LEAST_ROWS:
         return ()
-    found = factors(of.terms, of.seconds, prior, PULL)
+    found = factors(of.terms, of.seconds, LEAST, prior, PULL)
     wrong = np.abs(of.terms @ found / of.seconds - 1)[: of.decodes]
-    return tuple((LEAST + found).tolist()) if np.median(wrong) <= MOST_ERROR else ()
+    return tuple(found.tolist()) if np.median(wrong) <= MOST_ERROR else ()
 
 
 def common_steps(groups: Sequence[Steps]) -> Vector:
     """Factors that all groups have in common, each group with the square root of its rows as weight."""
     terms, seconds = np.vstack([each.terms for each in groups]), np.concatenate([each.seconds for each in groups])
     weights = np.concatenate([np.full(len(each.seconds), len(each.seconds) ** -0.5) for each in groups])
-    return factors(terms, seconds, np.zeros(terms.shape[1]), 0.0, weights / weights.mean())
+    return factors(terms, seconds, LEAST, weights=weights / weights.mean())
 
 
 def _decode(at: Scene, seconds: float) -> tuple[Vector, float]:
     terms = np.array(decode_counts(at)) * np.array(units(at))
-    known = prompts_per_step(at) * prompt_attention_seconds(at) + float(LEAST @ terms)
-    return terms, max(seconds - known, LEAST_LEFT * seconds)
+    left = max(seconds - prompts_per_step(at) * prompt_attention_seconds(at), LEAST_LEFT * seconds)
+    return terms, left
 
 
 def _prompt(at: Scene, seconds: float) -> tuple[Vector, float]:

@@ -11,11 +11,20 @@ from typing import Final
 
 from gearshift.perf.deployment import Deployment, Workload
 
+ROUNDED: Final = 1e-3
+"""More than positions of measurements are rounded by where they are stored."""
+
 MISMATCH: Final = 0.7
 """Decay of the weight of a measurement for each of precision and version that is another one."""
 
 CENTRE: Final = (1.5, 0.5, 2.0, 0.5, 11.0, 5.0, 4.0)
 """Where the linear part of a kernel is zero: the middle of what was measured."""
+
+AXES: Final = (
+    "tensor parallel", "attention ranks", "accelerators", "expert parallel", "input tokens", "output tokens",
+    "concurrency",
+)  # fmt: skip
+"""What the numbers of a position stand for."""
 
 Position = tuple[float, ...]
 
@@ -49,6 +58,12 @@ class Field:
     def factor(self, point: Point) -> float:
         """By what the sum of the terms is to be multiplied at ``point``."""
         return exp(sum(w * covariance(self.kernel, point, other) for w, other in self._pairs()))
+
+    def outside(self, point: Point) -> tuple[str, ...]:
+        """Axes on which ``point`` lies beyond all measurements."""
+        measured = zip(*(other.position for other in self.points), strict=True)
+        at = zip(AXES, point.position, measured, strict=True)
+        return tuple(axis for axis, here, there in at if not min(there) - ROUNDED <= here <= max(there) + ROUNDED)
 
     def _pairs(self) -> Iterable[tuple[float, Point]]:
         return zip(self.weights, self.points, strict=True)

@@ -16,6 +16,7 @@ class Prediction:
     ttft_seconds: float
     tpot_seconds: float
     running: float  # requests that the KV cache holds together; below the concurrency the others wait
+    outside: tuple[str, ...]  # what lies beyond all that was measured; the terms alone carry the answer there
 
 
 def predict(deployment: Deployment, workload: Workload) -> Prediction:
@@ -36,4 +37,5 @@ def predict_with(calibration: Calibration, deployment: Deployment, workload: Wor
         ttft_seconds=weigh(calibration.ttft.factors, ttft_terms(at, modelled)) * calibration.ttft.field.factor(here),
         tpot_seconds=modelled * calibration.tpot.field.factor(here),
         running=at.running,
+        outside=calibration.tpot.field.outside(here),
     )

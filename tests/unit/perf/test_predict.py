@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gearshift.perf.calibration import UnknownCalibrationError, calibrations
 from gearshift.perf.deployment import Deployment, Workload, WorkloadError
 from gearshift.perf.hardware import UnknownGpuError
-from gearshift.perf.models import UnknownModelError
+from gearshift.perf.models import UnknownModelError, find_model, model_names
 from gearshift.perf.predict import predict
 from gearshift.perf.silicon import SiliconError, measured
 from gearshift.perf.terms import scene, tpot_terms, ttft_terms
@@ -69,6 +69,22 @@ def test_the_unknown_is_named(changes: dict[str, str], error: type[LookupError],
     assert str(caught.value).startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("changes", "outside"),
+    [
+        ({}, ()),
+        ({"input_tokens": 100_000}, ("input tokens",)),
+        ({"concurrency": 512, "output_tokens": 100}, ("output tokens", "concurrency")),
+    ],
+)
+def test_what_lies_beyond_the_measurements_is_named(changes: dict[str, int], outside: tuple[str, ...]) -> None:
+    assert predict(LLAMA, replace(LOAD, **changes)).outside == outside
+
+
+def test_measurements_do_not_lie_beyond_themselves() -> None:
+    assert not any(predict(row.deployment, row.workload).outside for row in map(measured, rows()))
+
+
 def test_impossible_sizes_are_refused() -> None:
     with pytest.raises(WorkloadError, match="concurrency: 0 is below 1"):
         Workload(concurrency=0, input_tokens=1, output_tokens=1)
@@ -92,6 +108,17 @@ def test_factors_make_more_load_never_faster_without_neighbours(concurrency: int
         assert min(each.ttft.factors + each.tpot.factors) >= 0
     first, second = (tpot_terms(scene(LLAMA, load, "fp8")) for load in loads)
     assert all(more >= less for less, more in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("key", calibrations(), ids=" ".join)
+def test_a_lone_request_takes_no_less_than_most_of_its_weights_at_peak_bandwidth(key: tuple[str, str, str]) -> None:
+    gpu, backend, architecture = key
+    model = next(name for name in model_names() if find_model(name).name == architecture)
+    deployment = Deployment(gpu=gpu, backend=backend, model=model, tensor_parallel=8)
+    load = Workload(concurrency=1, input_tokens=2048, output_tokens=512)
+    at = scene(deployment, load, calibrations()[key].precision)
+    peak = at.shape.dense_parameters * at.weight_bytes / (8 * at.gpu.memory_bytes_per_second)
+    assert predict(deployment, load).tpot_seconds >= 0.5 * peak
 
 
 @pytest.mark.parametrize(
