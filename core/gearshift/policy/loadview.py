@@ -29,7 +29,7 @@ def load_status(
     | earlier load | now | result |
     |---|---|---|
     | none | any | now |
-    | any | a demand or capacity that was not known is, or one that was is not | now |
+    | any | a demand or capacity that was not known is, or one that was is not; or another source | now |
     | written less than `REWRITE_SECONDS` ago | else | the earlier one |
     | older | none of them differs by more than `MOVED_SHARE` | the earlier one |
     | older | one does | now |
@@ -40,7 +40,8 @@ def load_status(
     if previous is None:
         return now
     pairs = list(zip(_numbers(previous), _numbers(now), strict=True))
-    if any((before is None) is not (after is None) for before, after in pairs):
+    changed = previous.capacity_from != now.capacity_from
+    if changed or any((before is None) is not (after is None) for before, after in pairs):
         return now
     recent = snapshot.at - previous.at.timestamp() < REWRITE_SECONDS
     return previous if recent or not any(_differ(*pair) for pair in pairs) else now

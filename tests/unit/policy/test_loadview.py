@@ -88,6 +88,14 @@ def test_what_becomes_known_or_unknown_is_written_at_once() -> None:
     assert numbers(told(replace(state, at=NOW + 2), told(lost)))[0] == 620
 
 
+def test_another_source_is_told_at_once() -> None:
+    """Such as once pods have been placed, and the GPU of their nodes is known."""
+    state = snapshot([pod(0)], metrics=BUSY)
+    first = told(state)
+    later = load_status(replace(state, at=NOW + 1), seasoned(), Fleet.of(state), "unknown: no such model", first)
+    assert later.capacity_from == "unknown: no such model"
+
+
 def test_an_idle_service_writes_nothing_and_probes_are_no_demand() -> None:
     state = snapshot([pod(0)], rates=RATES)
     first = told(state)
