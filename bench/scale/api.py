@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from aiohttp import ClientSession, ClientTimeout, TCPConnector
+from aiohttp import ClientPayloadError, ClientSession, ClientTimeout, TCPConnector
 
 from gearshift.operator.resources import Resource
 
@@ -75,7 +75,7 @@ class Api:
         """Delete an object without any grace."""
         await self.call("DELETE", resource.path(namespace, name), {"gracePeriodSeconds": 0})
 
-    async def list(self, resource: Resource, labels: str = "") -> tuple[list[Json], str]:
+    async def list_all(self, resource: Resource, labels: str = "") -> tuple[list[Json], str]:
         """All objects of the cluster in pages, and the version that a watch goes on from."""
         found: list[Json] = []
         params = {"limit": str(_PAGE), "labelSelector": labels}
@@ -87,17 +87,25 @@ class Api:
                 return found, page["metadata"]["resourceVersion"]
             params["continue"] = token
 
-    async def watch(self, resource: Resource, version: str, labels: str = "") -> AsyncIterator[Json]:
-        """Events since a version, without end.
+    async def follow(self, resource: Resource, labels: str = "") -> AsyncIterator[tuple[str, list[Json]]]:
+        """All objects as ``LISTED``, then each change by its type, without end.
 
-        Raises:
-            ApiError: the watch broke.
+        The API server drops a watcher that is slow, as on a busy machine; then all objects come again.
         """
+        while True:
+            objects, version = await self.list_all(resource, labels)
+            yield "LISTED", objects
+            async for kind, body in self._watch(resource, version, labels):
+                yield kind, [body]
+
+    async def _watch(self, resource: Resource, version: str, labels: str) -> AsyncIterator[tuple[str, Json]]:
         params = {"watch": "true", "resourceVersion": version, "labelSelector": labels, "timeoutSeconds": "3600"}
         async with self._session.get(resource.path(), params=params) as response:
-            async for line in response.content:
-                event = json.loads(line)
-                if event["type"] == "ERROR":
-                    raise ApiError(f"watch of {resource.plural}: {event['object']}")
-                yield event
-        raise ApiError(f"watch of {resource.plural} ended")
+            try:
+                async for line in response.content:
+                    event = json.loads(line)
+                    if event["type"] == "ERROR":
+                        return
+                    yield event["type"], event["object"]
+            except ClientPayloadError:
+                return

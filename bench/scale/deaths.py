@@ -25,7 +25,7 @@ async def kill(api: Api, witness: Witness, deaths: int, each_second: float) -> l
     A death that is never told counts as the longest wait.
     """
     chance = random.Random(_SEED)
-    pods, _ = await api.list(PODS, ENGINES)
+    pods, _ = await api.list_all(PODS, ENGINES)
     died: dict[str, float] = {}
     for number, pod in enumerate(_one_a_service(pods, deaths, chance)):
         meta = pod["metadata"]

@@ -17,7 +17,6 @@ from bench.scale.deaths import kill, quantile
 from bench.scale.process import Operator, operator
 from bench.scale.witness import Witness
 from bench.scale.world import IMAGE, machines, populate
-from gearshift.operator.resources import SERVICES_OF_INFERENCE
 from gscluster.audit import AuditLog, Write
 from gscluster.fast import FastCluster
 
@@ -26,7 +25,7 @@ START_SECONDS: Final = 30.0
 PEAK_MEGABYTES: Final = 300.0
 REPORT_SECONDS: Final = 1.0
 _ACCOUNT: Final = "gearshift-operator"
-_PATIENCE_SECONDS: Final = 600.0
+_PATIENCE_SECONDS: Final = 120.0
 
 
 class Lines:
@@ -82,10 +81,8 @@ async def _measure(cluster: FastCluster, config: Json, arguments: argparse.Names
         await populate(api, arguments.services, arguments.pods)
         _say(f"{arguments.services} services and {arguments.pods} pods made in {time.monotonic() - began:.0f} s")
         witness = Witness()
-        bodies, version = await api.list(SERVICES_OF_INFERENCE)
-        for body in bodies:
-            witness.see(body, time.monotonic())
-        watching = asyncio.create_task(witness.run(api, version))
+        watching = asyncio.create_task(witness.run(api))
+        await witness.until(lambda: len(witness.statuses) == arguments.services, _PATIENCE_SECONDS)
         profiler = [] if arguments.profile is None else ["-m", "cProfile", "-o", str(arguments.profile)]
         with operator(cluster, IMAGE, "first", profiler) as first:
             await _start(first, witness, lines)
@@ -107,8 +104,8 @@ async def _start(one: Operator, witness: Witness, lines: Lines) -> None:
         _say(f"{len(wanted - witness.decided_at.keys())} services were never decided on; log: {one.log}")
     lines.tell("decided_all", max(witness.decided_at.values(), default=float("inf")) - began, "s", START_SECONDS)
     lines.tell("decided_all_cpu", one.cpu_seconds, "s")
-    if not await witness.until(lambda: witness.ready() == len(wanted), _PATIENCE_SECONDS):
-        _say(f"{len(wanted) - witness.ready()} services are not Ready")
+    if not await witness.until(lambda: not witness.unready(), _PATIENCE_SECONDS):
+        _say(f"not Ready: {witness.unready()}")
     lines.tell("ready_all", time.monotonic() - began, "s")
     lines.tell("memory_after_start", one.megabytes, "MB", PEAK_MEGABYTES)
 
@@ -134,8 +131,8 @@ async def _deaths(api: Api, one: Operator, witness: Witness, arguments: argparse
     lines.tell("death_reported_p99", quantile(waits, 0.99), "s", REPORT_SECONDS)
     lines.tell("death_reported_max", waits[-1], "s")
     healed = time.monotonic()
-    if not await witness.until(lambda: witness.ready() == len(witness.statuses), _PATIENCE_SECONDS):
-        _say(f"{len(witness.statuses) - witness.ready()} services are not Ready again")
+    if not await witness.until(lambda: not witness.unready(), _PATIENCE_SECONDS):
+        _say(f"not Ready again: {witness.unready()}")
     lines.tell("healed_after_last_death", time.monotonic() - healed, "s")
 
 

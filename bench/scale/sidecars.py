@@ -34,6 +34,11 @@ class Answers:
         self._bodies: dict[str, bytes] = {}
         self._addresses: dict[str, str] = {}  # by uid of the pod
 
+    def keep(self, uids: set[str]) -> None:
+        """Forget all pods but these."""
+        for uid in self._addresses.keys() - uids:
+            self._bodies.pop(self._addresses.pop(uid), None)
+
     def learn(self, kind: str, pod: Json) -> None:
         """Take in an event about a pod."""
         uid, status = pod["metadata"]["uid"], pod.get("status", {})
@@ -82,12 +87,13 @@ async def serve(kubeconfig: Json) -> None:
     await runner.setup()
     await web.TCPSite(runner, "0.0.0.0", names.PORT_CONTROL, backlog=1024).start()
     async with Api.connect(kubeconfig) as api:
-        pods, version = await api.list(PODS, ENGINES)
-        for pod in pods:
-            answers.learn("ADDED", pod)
-        print("ready", flush=True)
-        async for event in api.watch(PODS, version, ENGINES):
-            answers.learn(event["type"], event["object"])
+        async for kind, pods in api.follow(PODS, ENGINES):
+            if kind == "LISTED":
+                answers.keep({pod["metadata"]["uid"] for pod in pods})
+            for pod in pods:
+                answers.learn(kind, pod)
+            if kind == "LISTED":
+                print("ready", flush=True)
 
 
 if __name__ == "__main__":

@@ -24,13 +24,13 @@ class Witness:
         self._awaited: dict[Key, dict[str, str]] = {}  # names of pods that die, with their uids
         self._changed = asyncio.Event()
 
-    async def run(self, api: Api, version: str) -> None:
-        """Take in events until cancelled."""
-        async for event in api.watch(SERVICES_OF_INFERENCE, version):
-            self.see(event["object"], time.monotonic())
+    async def run(self, api: Api) -> None:
+        """Take in what the API server tells until cancelled."""
+        async for _, bodies in api.follow(SERVICES_OF_INFERENCE):
+            for body in bodies:
+                self._see(body, time.monotonic())
 
-    def see(self, body: Json, at: float) -> None:
-        """Take in a service."""
+    def _see(self, body: Json, at: float) -> None:
         key = (body["metadata"]["namespace"], body["metadata"]["name"])
         status = body.get("status") or {}
         self.statuses[key] = status
@@ -46,9 +46,9 @@ class Witness:
         """Note when a pod that the status calls ready is no longer called so."""
         self._awaited.setdefault(key, {})[pod] = uid
 
-    def ready(self) -> int:
-        """Services whose condition Ready is True and all of whose pods serve."""
-        return sum(_is_ready(status) for status in self.statuses.values())
+    def unready(self) -> dict[str, str]:
+        """What stands in the way of services that are not Ready with all of their pods."""
+        return {"/".join(key): why for key, status in self.statuses.items() if (why := _missing(status))}
 
     async def until(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Wait for a condition; False when the time is over."""
@@ -62,7 +62,11 @@ class Witness:
         return True
 
 
-def _is_ready(status: Json) -> bool:
-    whole = status.get("readyReplicas", 0) == status.get("replicas") == len(status.get("pods") or [])
-    kinds = {each["type"]: each["status"] for each in status.get("conditions") or []}
-    return whole and kinds.get(conditions.READY) == "True" and kinds.get(conditions.ENGINES_READY) == "True"
+def _missing(status: Json) -> str:
+    found = {each["type"]: each for each in status.get("conditions") or []}
+    wanted = (conditions.READY, conditions.ENGINES_READY)
+    untrue = [
+        found.get(kind, {}).get("message", kind) for kind in wanted if found.get(kind, {}).get("status") != "True"
+    ]
+    ready, pods = status.get("readyReplicas", 0), len(status.get("pods") or [])
+    return "; ".join(untrue) or ("" if ready == pods else f"{ready} of {pods} pods serve")

@@ -83,10 +83,10 @@ async def populate(api: Api, services: int, pods: int) -> None:
 
 async def _settled(api: Api, services: int, pods: int) -> None:
     async with asyncio.timeout(_SETTLE_SECONDS):
-        while len([pod for pod in (await api.list(PODS, ENGINES))[0] if _runs(pod)]) < pods:
+        while len([pod for pod in (await api.list_all(PODS, ENGINES))[0] if _runs(pod)]) < pods:
             await asyncio.sleep(2)
         deployments = BY_KIND["Deployment"]
-        while len([one for one in (await api.list(deployments))[0] if _available(one)]) < services:
+        while len([one for one in (await api.list_all(deployments))[0] if _available(one)]) < services:
             await asyncio.sleep(2)
 
 
