@@ -56,12 +56,11 @@ class Operator:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def decided(self) -> int:
-        """Services that it has decided on since it started, by its own metrics."""
+        """Services that it has decided on since it started: those that its metrics have a number of pods of."""
         port = self.log.read_text().split("metrics on port ", 1)[1].split(",", 1)[0]
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
             lines = answer.read().decode().splitlines()
-        found = (line for line in lines if line.startswith("gearshift_operator_decisions_total{"))
-        return len({tuple(line.split('"')[i] for i in (3, 5, 7)) for line in found})
+        return sum(line.startswith("gearshift_operator_pods_desired{") for line in lines)
 
     def defects(self) -> list[str]:
         """Log lines of what must not happen."""

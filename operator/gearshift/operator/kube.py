@@ -25,7 +25,7 @@ from gearshift.operator.resources import EVENTS, PODS, SELF_REVIEWS, SERVICES_OF
 
 Json = dict[str, Any]
 _TIMEOUT_SECONDS: Final = 10.0
-_PAGE: Final = 200  # objects; a pod is some 10 kB of JSON, and several times of that in memory
+_PAGE: Final = 100  # objects; a pod is some 10 kB of JSON, and several times of that in memory
 _APPLY: Final = "application/apply-patch+yaml"  # JSON is YAML
 
 

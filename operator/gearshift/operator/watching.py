@@ -57,7 +57,7 @@ def watch_settings() -> kopf.OperatorSettings:
     settings.watching.server_timeout = 600
     settings.watching.client_timeout = 660
     settings.watching.connect_timeout = 10
-    settings.watching.chunk_size = 200  # a pod is some 10 kB of JSON, and several times of that in memory
+    settings.watching.chunk_size = 100  # a pod is some 10 kB of JSON, and several times of that in memory
     settings.networking.request_timeout = 30
     settings.networking.connect_timeout = 5
     settings.networking.error_backoffs = Backoffs()
