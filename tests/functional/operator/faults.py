@@ -2,7 +2,7 @@
 """What can be wrong between an operator and the API server, and which calls it concerns."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -16,6 +16,7 @@ class Call:
     path: str
     named: bool  # about one object, not about all of a kind
     watch: bool
+    dry: bool = False  # only asks whether it would be taken
 
     @property
     def election(self) -> bool:
@@ -28,12 +29,12 @@ class Call:
         return self.method == "GET" and not (self.watch or self.named)
 
 
-def call_of(method: str, path: str, *, watch: bool) -> Call:
+def call_of(method: str, path: str, query: Mapping[str, str]) -> Call:
     """The call that a request stands for."""
     parts = path.strip("/").split("/")
     rest = parts[2:] if parts[0] == "api" else parts[3:]  # without group and version
     within = rest[2:] if rest[:1] == ["namespaces"] and len(rest) > 2 else rest
-    return Call(method, path, named=len(within) > 1, watch=watch)
+    return Call(method, path, len(within) > 1, query.get("watch") == "true", "dryRun" in query)
 
 
 def every(_: Call) -> bool:
@@ -43,7 +44,7 @@ def every(_: Call) -> bool:
 
 def writing(call: Call) -> bool:
     """Calls that change something; the lease is not meant, nor a question in the form of a POST."""
-    return call.method in WRITES and not call.election and "selfsubjectreviews" not in call.path
+    return call.method in WRITES and not (call.election or call.dry or "selfsubjectreviews" in call.path)
 
 
 def looking(call: Call) -> bool:

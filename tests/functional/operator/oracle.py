@@ -2,8 +2,8 @@
 """The judge of every fault: afterwards the service is as its spec says, and the operator writes no more."""
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from gearshift.api import names
 from gscluster.audit import AuditLog, Write
@@ -42,26 +42,29 @@ def as_the_spec_says(space: Space, pods: int, layout: str = "TP") -> bool:
     )
 
 
-def writes(log: AuditLog, space: Space) -> list[Write]:
-    """What the operator has written about a namespace since the mark of ``log``."""
-    return [write for write in log.writes("gearshift-operator") if write.namespace == space.name]
+def writes(log: AuditLog, spaces: Collection[Space]) -> list[Write]:
+    """What the operator has written about some namespaces since the mark of ``log``."""
+    names_of = {space.name for space in spaces}
+    return [write for write in log.writes("gearshift-operator") if write.namespace in names_of]
 
 
-def settles(space: Space, desired: Callable[[], Any], what: str, seconds: float = 40.0) -> None:
-    """``desired`` comes true, the operator's writes about the namespace end, and then it still is true."""
-    log = AuditLog(space.cluster.audit_log)
+def settles(spaces: Sequence[Space], desired: Callable[[Space], bool], what: str, seconds: float = 40.0) -> None:
+    """``desired`` comes true of each, the operator's writes about them end, and then it still is true."""
+    log = AuditLog(spaces[0].cluster.audit_log)
     log.mark()
-    until(desired, what, seconds)
-    stops_writing(space, log, seconds)
-    assert desired(), f"not any more: {what}"
+    for space in spaces:
+        until(partial(desired, space), f"{space.name}: {what}", seconds)
+    stops_writing(spaces, log, seconds)
+    for space in spaces:
+        assert desired(space), f"{space.name}: not any more: {what}"
 
 
-def stops_writing(space: Space, log: AuditLog, seconds: float = 40.0) -> None:
-    """Within ``seconds`` there are `QUIET_SECONDS` in which the operator writes nothing about the namespace."""
+def stops_writing(spaces: Sequence[Space], log: AuditLog, seconds: float = 40.0) -> None:
+    """Within ``seconds`` there are `QUIET_SECONDS` in which the operator writes nothing about the namespaces."""
     deadline = time.monotonic() + seconds
-    count, since = len(writes(log, space)), time.monotonic()
+    count, since = len(writes(log, spaces)), time.monotonic()
     while time.monotonic() - since < QUIET_SECONDS:
-        found = writes(log, space)
+        found = writes(log, spaces)
         if len(found) != count:
             count, since = len(found), time.monotonic()
         assert time.monotonic() < deadline, f"the operator goes on writing: {found[-8:]}"

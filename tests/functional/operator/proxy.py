@@ -48,6 +48,7 @@ class Proxy:
         """Break every connection and stop."""
         self.break_watches("reset")
         self._run(self._stop())
+        self._run(asyncio.sleep(0.05))  # connections close one turn of the loop later
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
         self._loop.close()
@@ -121,7 +122,7 @@ class Proxy:
         return found
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        call = call_of(request.method, request.path, watch=request.query.get("watch") == "true")
+        call = call_of(request.method, request.path, request.query)
         body = await request.read()
         met = [fault for fault in self._faults if fault.hits(call)]
         for fault in met:

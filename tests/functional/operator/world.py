@@ -184,6 +184,10 @@ class Kubelet:
         """The sidecar of a pod answers no more."""
         self._wait(self._runners.pop(uid).cleanup())
 
+    def revive(self, sidecar: Sidecar) -> None:
+        """A silent sidecar answers again."""
+        self._wait(self._serve(sidecar))
+
     def lose(self, uid: str) -> None:
         """A pod vanishes, as with its node: no kubelet takes its leave of it."""
         (name,) = (pod["metadata"]["name"] for pod in self.pods() if pod["metadata"]["uid"] == uid)
@@ -194,6 +198,7 @@ class Kubelet:
         """Stop all sidecars."""
         for uid in list(self._runners):
             self.silence(uid)
+        self._wait(asyncio.sleep(0.05))  # connections close one turn of the loop later
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5)
         self._loop.close()
