@@ -26,6 +26,7 @@ from gearshift.policy.sizing import sizing
 from gearshift.policy.snapshot import Snapshot
 from gearshift.policy.standby import with_standby
 from gearshift.policy.targets import total_target
+from gearshift.policy.verdict import number
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,8 @@ def inputs(memory: Memory) -> dict[str, str]:
         return {}
     now = scale.needs[-1]
     stay = min(scale.desired, kept(scale.needs, now.at, memory.started_at))
-    return {"podsNeeded": str(now.up), "podsKept": str(stay), "podsDesired": str(scale.desired)}
+    told = {"podsNeeded": str(now.up), "podsKept": str(stay), "podsDesired": str(scale.desired)}
+    return told | {"demandPods": number(scale.samples[-1].work)} if scale.samples else told
 
 
 def moves(snapshot: Snapshot, fleet: Fleet, wanted: int) -> tuple[Action, ...]:

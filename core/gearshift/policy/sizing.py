@@ -3,18 +3,17 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gearshift.policy import tuning
 from gearshift.policy.capacity import remembered
-from gearshift.policy.demand import Demand, demand
+from gearshift.policy.demand import demand
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.plan import Hold, Memory
 from gearshift.policy.pressure import known
 from gearshift.policy.rates import EngineRates
 from gearshift.policy.samples import Sample
 from gearshift.policy.snapshot import Signal, Snapshot
-from gearshift.policy.verdict import number
 
 SIGNALS = (
     Signal.WAITING, Signal.RUNNING, Signal.KV_USAGE, Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS, Signal.TTFT_P90,
@@ -34,7 +33,6 @@ class Sizing:
     down: int
     carry: int
     sample: Sample | None = None  # of the demand, where a yardstick is known
-    inputs: Mapping[str, str] = field(default_factory=dict)
 
 
 def sizing(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Sizing | Hold:
@@ -46,7 +44,7 @@ def sizing(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Sizing | Hold:
     | demand | requests queue | an objective is missed | load is light on every count | up | down | carry |
     |---|---|---|---|---|---|---|
     | known | no | any | any | demand and bursts | demand and more bursts | demand |
-    | known | yes | any | any | as well n + 1 | as well n + 1 | as well n + 1 |
+    | known | yes: see `symptoms` | any | any | as well n + 1 or more | as well n + 1 | n + 1 where buried |
     | no yardstick | yes, or | yes | no | 1.5 n | n | n |
     | no yardstick | no | no | no | 1 | n | n |
     | no yardstick | no | no | yes | 1 | n - 1 | 1 |
@@ -82,17 +80,7 @@ def _by_rates(
         max(least.down, math.ceil(down)),
         max(least.carry, math.ceil(found.level / most)),
         Sample(snapshot.at, found.work, found.waiting),
-        _inputs(found, up),
     )
-
-
-def _inputs(found: Demand, up: float) -> dict[str, str]:
-    return {
-        "demandWork": number(found.work),
-        "demandAhead": number(found.ahead),
-        "requestSeconds": number(found.request_seconds),
-        "demandPods": number(up),
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +127,7 @@ def _by_capacity(snapshot: Snapshot, memory: Memory, fleet: Fleet, values: Mappi
     least = symptoms(snapshot, fleet, values)
     up = max(least.up, math.ceil(work / tuning.DONOR_SHARE))
     down = max(least.down, math.ceil(work / tuning.LIGHT_SHARE))
-    return Sizing(
-        up, max(up, down), max(least.carry, math.ceil(work)), None, {"demandWork": number(work), "demandPods": str(up)}
-    )
+    return Sizing(up, max(up, down), max(least.carry, math.ceil(work)))
 
 
 def _by_symptoms(snapshot: Snapshot, values: Mapping[Signal, float], pods: int) -> Sizing:

@@ -73,7 +73,7 @@ def test_demand_grows_the_service_at_once_up_to_its_ceiling() -> None:
     memory = fold(remembering(2), state)
     plan = decide(state, memory)
     assert plan.pods == 5
-    assert {"podsNeeded": "5", "podsDesired": "5"}.items() <= plan.inputs.items()
+    assert {"podsNeeded": "5", "podsDesired": "5", "demandPods": "2.5"}.items() <= plan.inputs.items()
     assert [type(action) for action in plan.actions] == [CreatePod] * 3
     flooded = moment(2, prompt_tokens=1e6)
     assert after(remembering(2), flooded).desired == 6
