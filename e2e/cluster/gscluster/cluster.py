@@ -17,7 +17,7 @@ from gscluster.node import PAUSE_IMAGE, Node
 from gscluster.pki import Authority
 from gscluster.processes import ProcessTable
 from gscluster.settings import ClusterSettings
-from gscluster.shell import Argument, run, succeeds
+from gscluster.shell import Argument, succeeds
 from gscluster.spaces import Space
 from gscluster.waiting import wait_for
 
@@ -177,10 +177,15 @@ class Cluster:
         self.cgroup.kill()
         for name in self.processes.names():
             self.processes.kill(name)
-        if succeeds(["ip", "link", "show", self.addresses.link]):
-            run(["ip", "link", "delete", self.addresses.link])
+        _remove_link(self.addresses.link)
         self.cgroup.remove()
         shutil.rmtree(self.folder)
+
+
+def _remove_link(link: str) -> None:
+    """Remove a link whose other end is in a network namespace without processes; the kernel may do it meanwhile."""
+    if not succeeds(["ip", "link", "delete", link]) and succeeds(["ip", "link", "show", link]):
+        raise ClusterError(f"link {link} can't be removed")
 
 
 def _identity(archive: Path) -> str:
