@@ -31,29 +31,34 @@ class Answers:
     """Bodies of ``GET /v1/state`` by address of the pod."""
 
     def __init__(self) -> None:
-        self._bodies: dict[str, bytes] = {}
+        self._bodies: dict[str, tuple[str, bytes]] = {}  # with the uid of the pod
         self._addresses: dict[str, str] = {}  # by uid of the pod
 
     def keep(self, uids: set[str]) -> None:
         """Forget all pods but these."""
         for uid in self._addresses.keys() - uids:
-            self._bodies.pop(self._addresses.pop(uid), None)
+            self._forget(uid)
 
     def learn(self, kind: str, pod: Json) -> None:
-        """Take in an event about a pod."""
+        """Take in an event about a pod. kwok may give it another address, and its first one to another pod."""
         uid, status = pod["metadata"]["uid"], pod.get("status", {})
-        ended = kind == "DELETED" or status.get("phase") in ("Failed", "Succeeded")
-        if ended:
-            self._bodies.pop(self._addresses.pop(uid, ""), None)
-        elif status.get("podIP") and uid not in self._addresses:
-            self._addresses[uid] = status["podIP"]
-            self._bodies[status["podIP"]] = _state(pod)
+        address = status.get("podIP", "")
+        if kind == "DELETED" or status.get("phase") in ("Failed", "Succeeded"):
+            self._forget(uid)
+        elif address and self._addresses.get(uid) != address:
+            self._forget(uid)
+            self._addresses[uid], self._bodies[address] = address, (uid, _state(pod))
+
+    def _forget(self, uid: str) -> None:
+        address = self._addresses.pop(uid, "")
+        if self._bodies.get(address, ("", b""))[0] == uid:
+            del self._bodies[address]
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """The state of the pod whose address was asked."""
         assert request.transport is not None
-        body = self._bodies.get(request.transport.get_extra_info("sockname")[0])
-        if body is None:
+        uid, body = self._bodies.get(request.transport.get_extra_info("sockname")[0], ("", b""))
+        if not uid:
             request.transport.abort()
             return web.Response(status=503)
         return web.Response(body=body, content_type="application/json")
