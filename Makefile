@@ -29,7 +29,7 @@ cluster-down: ## End the cluster and leave nothing of it
 	@$(RUN) python -m gscluster down
 
 ##@ Check it
-.PHONY: check test prepare static functional e2e bench
+.PHONY: check test prepare static functional e2e bench bench-operator
 check: static ## Format, lint, types, import rules, generated files and unit tests: under 3 minutes
 	@$(RUN) python -m pytest tests/unit tests/property
 
@@ -56,6 +56,10 @@ e2e: ## The whole chain on a real two-node cluster
 	@$(RUN) python -m pytest e2e
 
 bench: $(addprefix bench-,$(BENCHES)) ## All benchmarks, as JSON lines
+
+bench-operator: ## The operator on 1,000 services and 8,000 pods of a real API server with kwok nodes
+	@$(SETUP) control-env packages hyperkube kwok
+	@$(RUN) python bench/operator.py
 
 bench-%: ## One benchmark, for instance bench-router
 	@$(SETUP) control-env

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long a tick of the policy takes: one JSON line for each size and kind of service.
 
-tools/run python bench/policy.py
+Run: ``tools/run python bench/policy.py``.
 """
 
 import json

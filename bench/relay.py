@@ -5,7 +5,7 @@ the answer on.
 It chooses, checks, counts and retries nothing. It uses aiohttp as well as the router does (one session, no limit on
 connections, uvloop, no access log, the low-level server), so what the router costs above it is what the router does.
 
-Run: ``python bench/relay.py BACKEND_URL``; it prints its port.
+`bench/router.py` starts it: ``python bench/relay.py BACKEND_URL``; it prints its port.
 """
 
 import asyncio
