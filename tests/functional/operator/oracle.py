@@ -8,7 +8,7 @@ from functools import partial
 from gearshift.api import names
 from gscluster.audit import AuditLog, Write
 from tests.functional.operator.test_children import KINDS
-from tests.functional.operator.world import Space, until
+from tests.functional.operator.world import Json, Space, until
 
 QUIET_SECONDS = 2.5  # five ticks of the operator
 _CHILDREN = {
@@ -16,6 +16,7 @@ _CHILDREN = {
     "RoleBinding/chat-router", "Service/chat-pods", "Service/chat-router", "ServiceAccount/chat-engine",
     "ServiceAccount/chat-router",
 }  # fmt: skip
+_CONDITIONS = {"Ready": "True", "EnginesReady": "True", "SpecValid": "True", "Reconciling": "False", "Stalled": "False"}
 
 
 def as_the_spec_says(space: Space, pods: int, layout: str = "TP") -> bool:
@@ -25,20 +26,26 @@ def as_the_spec_says(space: Space, pods: int, layout: str = "TP") -> bool:
     """
     if len(space.kubelet.running(pods)) != pods:
         return False
-    uid = space.get("gsvc", "chat")["metadata"]["uid"]
-    owned = [body for body in space.items(*KINDS) if body["metadata"].get("labels", {}).get(names.LABEL_SERVICE_UID)]
-    children = {f"{body['kind']}/{body['metadata']['name']}" for body in owned if body["kind"] != "Pod"}
-    if children != _CHILDREN or {body["metadata"]["labels"][names.LABEL_SERVICE_UID] for body in owned} != {uid}:
+    bodies = space.items(*KINDS, "gsvc")
+    (service,) = (body for body in bodies if body["kind"] == names.KIND)
+    owned = [body for body in bodies if names.LABEL_SERVICE_UID in body["metadata"].get("labels", {})]
+    if {body["metadata"]["labels"][names.LABEL_SERVICE_UID] for body in owned} != {service["metadata"]["uid"]}:
         return False
-    status = space.status()
-    shown = sorted((pod["name"], pod["phase"], pod["layout"]) for pod in status.get("pods", []))
-    real = sorted((pod["metadata"]["name"], "Serving", layout) for pod in space.kubelet.pods())
+    found = {f"{body['kind']}/{body['metadata']['name']}" for body in owned}
+    live = {name.removeprefix("Pod/") for name in found - _CHILDREN}
+    return found >= _CHILDREN and len(live) == pods and _told(service, live, layout)
+
+
+def _told(service: Json, pods: set[str], layout: str) -> bool:
+    """Status tells of these pods that they serve, and of nothing that is still to be done."""
+    status: Json = service.get("status", {})
+    shown = {pod["name"]: (pod["phase"], pod["layout"]) for pod in status.get("pods", [])}
+    conditions = {entry["type"]: entry["status"] for entry in status.get("conditions", [])}
     return (
-        shown == real
-        and status["readyReplicas"] == pods
+        status.get("observedGeneration") == service["metadata"]["generation"]
+        and shown == dict.fromkeys(pods, ("Serving", layout))
         and "transition" not in status
-        and all(space.is_true(kind) for kind in ("Ready", "EnginesReady", "SpecValid"))
-        and space.condition("Reconciling")["status"] == space.condition("Stalled")["status"] == "False"
+        and conditions == conditions | _CONDITIONS
     )
 
 

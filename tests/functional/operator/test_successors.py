@@ -8,18 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from gearshift.api import names
 from gscluster.audit import AuditLog
 from gscluster.fast import FastCluster
 from tests.functional.operator.faults import Call, writing
 from tests.functional.operator.oracle import as_the_spec_says, settles, writes
 from tests.functional.operator.proxy import Proxy
-from tests.functional.operator.test_crash import EXPECTED, children
+from tests.functional.operator.test_children import KINDS
 from tests.functional.operator.test_leader import lease_or_none, token
 from tests.functional.operator.world import OWN_NAMESPACE, Operator, Space, operator, until
 
 pytestmark = pytest.mark.functional
 
 HASTY = {"window": "5s", "dwell": "1s", "cooldown": "1s"}
+EXPECTED = [
+    "Deployment/chat-router", "NetworkPolicy/chat", "Pod/chat-0", "Pod/chat-1", "Pod/chat-2",
+    "PodDisruptionBudget/chat", "Role/chat-router", "RoleBinding/chat-router", "Service/chat-pods",
+    "Service/chat-router", "ServiceAccount/chat-engine", "ServiceAccount/chat-router",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -33,6 +39,12 @@ def proxy(cluster: FastCluster) -> Iterator[Proxy]:
 def unified(pods: int) -> list[dict[str, object]]:
     """Roles of a spec that asks for so many pods."""
     return [{"name": "Unified", "replicas": pods}]
+
+
+def children(space: Space) -> list[str]:
+    """Kind and name of everything that the operator made."""
+    found = [body for body in space.items(*KINDS) if names.LABEL_SERVICE_UID in body["metadata"].get("labels", {})]
+    return sorted(f"{body['kind']}/{body['metadata']['name']}" for body in found)
 
 
 def free_the_lease(cluster: FastCluster) -> None:
