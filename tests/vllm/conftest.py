@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engine environment, tiny model, and servers that live as long as the session: each takes a minute to start."""
+"""Engine environment, tiny model, and servers that live as long as a module: each takes a minute to start."""
 
 import os
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -51,23 +52,34 @@ def _clean_shared_memory(since: float) -> None:
         remove_leftovers(since, user=user)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def pair(environment: Environment) -> Iterator[tuple[Engine, Engine]]:
-    """Two servers that can pass KV to each other."""
-    engines = [start(environment, name, cores, *NIXL_ARGS) for name, cores in (("a", "0"), ("b", "1"))]
+    """Two servers that can pass KV to each other. They end with the module: NIXL takes a core from an idle engine."""
+    with _running([start(environment, name, cores, *NIXL_ARGS) for name, cores in (("a", "0"), ("b", "1"))]) as engines:
+        yield engines[0], engines[1]
+
+
+@pytest.fixture(scope="module")
+def alone(environment: Environment) -> Iterator[Engine]:
+    """One server."""
+    with _running([start(environment, "single", "0")]) as (engine,):
+        yield engine
+
+
+@contextmanager
+def _running(engines: list[Engine]) -> Iterator[list[Engine]]:
     try:
         for engine in engines:
             engine.client.wait_ready(engine.process, engine.log)
-        yield engines[0], engines[1]
+        yield engines
     finally:
         for engine in engines:
             engine.stop()
 
 
 @pytest.fixture
-def engine(pair: tuple[Engine, Engine]) -> Iterator[Engine]:
+def engine(alone: Engine) -> Iterator[Engine]:
     """One server; as it was at the start, also afterwards."""
-    engine = pair[0]
-    yield engine
-    engine.client.order("POST", "resume")
-    engine.client.order("POST", "role", {"role": "Unified", "epoch": 0})
+    yield alone
+    alone.client.order("POST", "resume")
+    alone.client.order("POST", "role", {"role": "Unified", "epoch": 0})
