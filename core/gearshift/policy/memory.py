@@ -11,6 +11,7 @@ from gearshift.policy.approval import in_force, remember_approval
 from gearshift.policy.capacity import learn
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.moves import moves, seen
+from gearshift.policy.override import active_override
 from gearshift.policy.plan import Approved, Hold, Memory, Move
 from gearshift.policy.snapshot import Snapshot
 from gearshift.policy.startup import remembered_startups, startups
@@ -46,6 +47,7 @@ def fold(memory: Memory, snapshot: Snapshot) -> Memory:
     |---|---|
     | evidence that is wanted now | kept, or begun now |
     | evidence that is not wanted, or can't be judged | dropped |
+    | evidence on what an override orders, while it lasts | dropped: it is undone on evidence from after it |
     | pod in transition | stamped now |
     | serving pod of epoch > 0 | stamped with the time from which it serves |
     | pod that is gone | its stamp is dropped; the service's last one stays |
@@ -91,10 +93,11 @@ def _latest(last: float | None, stamps: Mapping[str, float]) -> float | None:
 
 def _wanted(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> list[str]:
     keys = []
+    order = active_override(snapshot)
     wanted = layout.want(snapshot, memory, fleet)
-    if not isinstance(wanted, Hold) and wanted.target is not None:
+    if not isinstance(wanted, Hold) and wanted.target is not None and (order is None or order.layout is None):
         keys.append(layout.evidence_key(wanted.target))
-    if snapshot.spec.role(Role.PREFILL) is not None:
+    if snapshot.spec.role(Role.PREFILL) is not None and (order is None or order.role is None):
         flip = role.want(snapshot, memory, fleet)
         if flip.receiver is not None:
             keys.append(role.evidence_key(flip.receiver))

@@ -31,6 +31,16 @@ def test_evidence_that_cannot_be_judged_is_dropped() -> None:
     assert fold(seasoned("Layout:DP"), state).evidence_since == {}
 
 
+def test_no_evidence_is_gathered_on_what_an_override_orders() -> None:
+    """So that what it did is judged anew when it ends; the other dimension goes on."""
+    readings = both(metrics(waiting=100), metrics(Role.PREFILL, ttft_p90=9.0), metrics(Role.DECODE))
+    before = seasoned("Layout:DP", "Role:Prefill")
+    for order, left in (({"layout": "TP"}, {"Role:Prefill"}), ({"role": "Decode"}, {"Layout:DP"})):
+        service = split(2, 2, override={**order, "until": "2100-01-01T00:00:00Z"})
+        state = snapshot(pods(2, 2), service, metrics=readings)
+        assert set(fold(before, state).evidence_since) == left
+
+
 def test_roles_and_layouts_gather_evidence_side_by_side() -> None:
     """Each under its own key."""
     readings = both(metrics(waiting=100), metrics(Role.PREFILL, ttft_p90=9.0), metrics(Role.DECODE))
