@@ -44,6 +44,6 @@ def test_every_series_of_every_query_is_exported(address: str) -> None:
     wait_for(answered, "the engine to answer", timeout_seconds=DEADLINE_SECONDS)
     exported = set(re.findall(r"^(vllm:\w+)", pages[0], re.MULTILINE))
     read = {name for query in queries(Scope("n", ["p"], 30)).values() for name in re.findall(r"vllm:\w+", query)}
-    assert len(read) == 7
+    assert len(read) == 10
     assert read <= exported
     assert 'reason="capacity"' in pages[0]
