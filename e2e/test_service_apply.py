@@ -9,7 +9,7 @@ import pytest
 from gearshift.api import names
 from gscluster.kubectl import Kubectl
 from gscluster.waiting import wait_for
-from gsstack.services import Service
+from gsstack.services import Service, Status
 from gsstack.space import Space
 
 pytestmark = pytest.mark.e2e
@@ -58,6 +58,7 @@ def _check_columns(kubectl: Kubectl, namespace: str) -> None:
 
 def _check_second_apply(space: Space, service: Service, manifest: dict[str, Any]) -> None:
     """The same manifest again: every object of the namespace stays as it is, to its resource version."""
+    service.wait_for(_known, "the load and the decision to be known, so that status has nothing more to tell")
     before = _versions(space)
     for _ in range(2):
         space.kubectl.apply_server_side(manifest)
@@ -66,6 +67,11 @@ def _check_second_apply(space: Space, service: Service, manifest: dict[str, Any]
     assert seen["generation"] == 1
     wait_for(lambda: service.status()["observedGeneration"] == 1, "the operator to have seen it", timeout_seconds=10)
     assert _versions(space) == before
+
+
+def _known(status: Status) -> bool:
+    demands = [status["load"][phase].get("demandTokensPerSecond") for phase in ("prefill", "decode")]
+    return None not in demands and status["lastDecision"]["reason"] == "Steady"
 
 
 def _versions(space: Space) -> dict[str, tuple[str, int | None]]:

@@ -21,7 +21,7 @@ PROMPT = "Tell me how tensor and sequence parallelism share the work of one answ
 PARALLELISM = {"layouts": ["Shift", "TP"], "sequenceParallelSize": 2, "shiftThresholdTokens": 64}
 POLICY = {"window": "5s", "dwell": "0s", "cooldown": "0s"}
 NEVER, ALWAYS = 1_000_000, 0
-START_SECONDS = 300
+START_SECONDS = 480
 FOREVER = "2099-01-01T00:00:00Z"
 
 

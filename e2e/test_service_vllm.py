@@ -24,7 +24,7 @@ MODEL = "tiny"
 ROLES = [{"name": "Prefill", "replicas": 1}, {"name": "Decode", "replicas": 1}]
 LOOSE = [{"name": "Prefill", "replicas": 1, "min": 0}, {"name": "Decode", "replicas": 1}]
 PROMPT = "Tell me how prefill and decode share the work of one answer. " * 3
-START_SECONDS = 300
+START_SECONDS = 480
 FOREVER = "2099-01-01T00:00:00Z"
 
 
