@@ -34,7 +34,7 @@ check: static ## Format, lint, types, import rules, generated files and unit tes
 	@$(RUN) python -m pytest tests/unit tests/property
 
 test: prepare ## Everything: check, functional tests and the whole chain on a real cluster: about 30 minutes
-	@$(RUN) python -m pytest -n 4
+	@$(RUN) python -m pytest -n 3
 
 prepare: static
 	@$(SETUP) engine-env packages hyperkube kwok images

@@ -17,17 +17,11 @@ settings.register_profile("gate", _TIMELESS, derandomize=True, database=None)
 settings.register_profile("explore", _TIMELESS, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
-LANES = {
-    "e2e/test_service_": "services",
-    "e2e/test_outage_": "outages",
-    "e2e/": "machines",
-    "tests/vllm/": "machines",
-    "tests/": "parts",
-}
-"""Tests that may run beside those of the other lanes (`pytest -n 4`): each lane has its own cluster.
+LANES = {"e2e/test_outage_": "outages", "e2e/": "clusters", "tests/": "parts"}
+"""Tests that may run beside those of the other lanes (`pytest -n 3`): each lane has its own cluster.
 
-Most of them wait, for Kubernetes or for a promise about minutes, so that four lanes fit on two cores. Each takes about
-as long as the others.
+Most of them wait, for Kubernetes or for a promise about minutes, so that three lanes fit on two cores. Real engines
+don't wait: those of `tests/` have ended when those of `e2e/`, the last ones there, start.
 """
 
 
