@@ -13,7 +13,7 @@ from gscluster.pki import Authority
 from gscluster.processes import ProcessTable
 from gscluster.waiting import wait_for
 
-START_SECONDS = 60
+START_SECONDS = 180
 Start = Callable[[str, Sequence[str | Path]], None]
 
 AUDIT_POLICY = {

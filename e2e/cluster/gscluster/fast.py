@@ -63,7 +63,7 @@ class FastCluster:
 
     def _wait_for_default_namespace(self) -> None:
         wanted = ("get", "serviceaccount", "default") if self.controllers else ("get", "namespace", "default")
-        wait_for(lambda: self.kubectl.succeeds(*wanted), f"kubectl {' '.join(wanted)}", timeout_seconds=30)
+        wait_for(lambda: self.kubectl.succeeds(*wanted), f"kubectl {' '.join(wanted)}", timeout_seconds=120)
 
     def end(self) -> None:
         for name in self.processes.names():
