@@ -21,10 +21,9 @@ _PRODUCT: Final = ("core", "operator")
 
 def install(cluster: FastCluster) -> None:
     """CRD, and the operator's namespace, account and rights as ``config/`` gives them."""
-    cluster.kubectl("apply", "--server-side", "-f", str(ROOT / "crds"))
+    cluster.kubectl.apply_crds(ROOT / "crds")
     cluster.kubectl("apply", "-f", str(ROOT / "config/namespace.yaml"))
     cluster.kubectl("apply", "-f", str(ROOT / "config/rbac"))
-    cluster.kubectl("wait", "--for=condition=Established", "crd/inferenceservices.gearshift.dev", "--timeout=20s")
 
 
 def environment() -> dict[str, str]:

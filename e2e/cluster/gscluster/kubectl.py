@@ -7,6 +7,7 @@ from typing import Any
 
 from gscluster import paths
 from gscluster.shell import run, succeeds
+from gscluster.waiting import wait_for
 
 
 class Kubectl:
@@ -41,6 +42,15 @@ class Kubectl:
     def apply_server_side(self, *objects: dict[str, Any]) -> str:
         """Apply objects server-side; return what `kubectl` says about them."""
         return self("apply", "--server-side", "-f", "-", stdin=_as_list(objects))
+
+    def apply_crds(self, folder: Path) -> None:
+        """Apply the custom resource definitions in a folder; return when the API server serves them.
+
+        They are asked for again, since `kubectl wait` fails at once on one that has no condition yet.
+        """
+        self("apply", "--server-side", "--force-conflicts", "-f", str(folder))
+        wanted = ("wait", "--for=condition=Established", "-f", str(folder), "--timeout=10s")
+        wait_for(lambda: self.succeeds(*wanted), f"the definitions in {folder}", timeout_seconds=120)
 
     def create(self, *objects: dict[str, Any], timeout_seconds: float = 300) -> None:
         """Create objects that must not exist, which for thousands is faster than `apply`."""

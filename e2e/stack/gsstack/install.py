@@ -19,8 +19,7 @@ def install(kubectl: Kubectl, settings: dict[str, str] | None = None, *, timeout
     Args:
         settings: more environment variables of the operator, by name.
     """
-    kubectl("apply", "--server-side", "--force-conflicts", "-f", str(ROOT / "crds"))
-    kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    kubectl.apply_crds(ROOT / "crds")
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "config")
         shutil.copytree(ROOT / "config", config)

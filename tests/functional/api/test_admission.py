@@ -28,8 +28,7 @@ pytestmark = pytest.mark.functional
 def kubectl(fast_api_server: FastCluster) -> Iterator[Kubectl]:
     """kubectl on an API server that has the CRD."""
     found = fast_api_server.kubectl
-    found("apply", "--server-side", "--force-conflicts", "-f", str(ROOT / "crds"))
-    found("wait", "--for=condition=Established", f"crd/{names.PLURAL}.{names.GROUP}", "--timeout=30s")
+    found.apply_crds(ROOT / "crds")
     yield found
     found("delete", names.PLURAL, "--all", "--all-namespaces", "--ignore-not-found")
 

@@ -43,10 +43,9 @@ def until(condition: Callable[[], Any], what: str, seconds: float = 20.0) -> Any
 
 def install(cluster: FastCluster) -> None:
     """CRD, and the operator's namespace, account and rights as ``config/`` gives them."""
-    cluster.kubectl("apply", "--server-side", "-f", str(ROOT / "crds"))
+    cluster.kubectl.apply_crds(ROOT / "crds")
     cluster.kubectl("apply", "-f", str(ROOT / "config/namespace.yaml"))
     cluster.kubectl("apply", "-f", str(ROOT / "config/rbac"))
-    cluster.kubectl("wait", "--for=condition=Established", "crd/inferenceservices.gearshift.dev", "--timeout=20s")
 
 
 class Operator:
