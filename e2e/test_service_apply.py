@@ -32,6 +32,7 @@ COLUMNS = ["NAME", "READY", "LAYOUT", "P/D", "REPLICAS", "MODEL", "AGE"]
 ROLES = [{"name": "Prefill", "replicas": 1}, {"name": "Decode", "replicas": 1}]
 
 
+@pytest.mark.usefixtures("metrics")
 def test_apply_to_ready(space: Space) -> None:
     manifest = space.simulated(NAME, roles=ROLES)
     kubectl = space.kubectl

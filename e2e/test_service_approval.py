@@ -15,6 +15,7 @@ POLICY = {"window": "5s", "dwell": "1s", "cooldown": "0s"}
 PARALLELISM = {"layouts": ["TP", "DP"], "initial": "DP"}  # the load is light, so the policy wants TP
 
 
+@pytest.mark.usefixtures("metrics")
 def test_a_decision_waits_for_its_approval(space: Space) -> None:
     policy = POLICY | {"actuation": "Advisory"}
     service = space.serve("chat", args=ARGS, parallelism=PARALLELISM, policy=policy)

@@ -14,6 +14,7 @@ POLICY = {"window": "5s", "dwell": "1s", "cooldown": "0s"}
 FOREVER = "2099-01-01T00:00:00Z"
 
 
+@pytest.mark.usefixtures("metrics")
 def test_an_order_and_then_the_policy_shift_a_pod(space: Space) -> None:
     service = space.serve("chat", args=ARGS, parallelism={"layouts": ["TP", "DP"]}, policy=POLICY)
     pods = service.uids()

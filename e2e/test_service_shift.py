@@ -25,6 +25,7 @@ START_SECONDS = 480
 FOREVER = "2099-01-01T00:00:00Z"
 
 
+@pytest.mark.usefixtures("own_cluster")  # its nodes see the folders of this machine
 def test_a_threshold_changes_under_a_running_pod(space: Space) -> None:
     service = serve(space)
     pods = service.uids()

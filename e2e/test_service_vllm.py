@@ -28,6 +28,7 @@ START_SECONDS = 480
 FOREVER = "2099-01-01T00:00:00Z"
 
 
+@pytest.mark.usefixtures("own_cluster")  # its nodes see the folders of this machine
 def test_flips_of_real_engines_keep_the_text(space: Space) -> None:
     space.mount("engine", (cache_folder() / "envs/engine").resolve())
     space.mount("model", tiny_model())

@@ -36,14 +36,8 @@ class Chain:
     def install(cls, cluster: Cluster) -> "Chain":
         """Install operator and Prometheus; an operator of an earlier session is restarted, so that its code is new."""
         prometheus = Prometheus(cluster)
-        settings = {
-            "GEARSHIFT_OPERATOR_PROMETHEUS_URL": prometheus.url,
-            "GEARSHIFT_OPERATOR_SCRAPE_SECONDS": str(prometheus.scrape_seconds),
-            "GEARSHIFT_OPERATOR_TICK_SECONDS": "1",
-            "GEARSHIFT_OPERATOR_NODE_LOST_SECONDS": "5",
-        }
         ran_already = cluster.kubectl.succeeds("get", OPERATOR, "-n", OPERATOR_NAMESPACE)
-        install.install(cluster.kubectl, settings)
+        install.install(cluster.kubectl, settings(prometheus.url, prometheus.scrape_seconds))
         if ran_already:
             cluster.kubectl("rollout", "restart", OPERATOR, "-n", OPERATOR_NAMESPACE)
             install.wait_for_operator(cluster.kubectl)
@@ -81,6 +75,16 @@ class Chain:
 
 def _object(write: Write) -> tuple[str, str, str]:
     return write.resource, write.namespace, write.name
+
+
+def settings(prometheus_url: str | None, scrape_seconds: int = 1) -> dict[str, str]:
+    """Environment of an operator that looks and acts as often as tests want it to."""
+    prometheus = {
+        "GEARSHIFT_OPERATOR_PROMETHEUS_URL": str(prometheus_url),
+        "GEARSHIFT_OPERATOR_SCRAPE_SECONDS": str(scrape_seconds),
+    }
+    often = {"GEARSHIFT_OPERATOR_TICK_SECONDS": "1", "GEARSHIFT_OPERATOR_NODE_LOST_SECONDS": "5"}
+    return often | (prometheus if prometheus_url else {})
 
 
 def kill_processes(cluster: Cluster, pod_uid: str, words: str) -> None:
