@@ -21,8 +21,13 @@ LANES = {"e2e/test_outage_": "outages", "e2e/": "clusters", "tests/": "parts"}
 """Tests that may run beside those of the other lanes (`pytest -n 3`): each lane has its own cluster.
 
 Most of them wait, for Kubernetes or for a promise about minutes, so that three lanes fit on two cores. Real engines
-don't wait: those of `tests/` have ended when those of `e2e/`, the last ones there, start.
+don't wait: those of `tests/` come first, and have ended when those of `e2e/`, the last ones there, start.
 """
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests with real engines first."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/vllm/"))
 
 
 class Lanes(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
