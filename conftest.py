@@ -21,13 +21,21 @@ LANES = {"e2e/test_outage_": "outages", "e2e/": "clusters", "tests/": "parts"}
 """Tests that may run beside those of the other lanes (`pytest -n 3`): each lane has its own cluster.
 
 Most of them wait, for Kubernetes or for a promise about minutes, so that three lanes fit on two cores. Real engines
-don't wait: those of `tests/` come first, and have ended when those of `e2e/`, the last ones there, start.
+don't wait: those of `e2e/` have ended when those of `tests/`, the last ones there, start.
 """
+REAL_ENGINES = ("e2e/test_service_vllm.py", "e2e/test_service_shift.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests with real engines first."""
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/vllm/"))
+    """Put real engines in clusters before all other services."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    path = item.nodeid.partition("::")[0]
+    if path in REAL_ENGINES:
+        return 1
+    return 2 if path.startswith("e2e/test_service_") else 0
 
 
 class Lanes(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
