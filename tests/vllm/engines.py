@@ -69,7 +69,7 @@ class Client:
     """HTTP to one server."""
 
     port: int
-    seconds: float = 120.0
+    seconds: float = 300.0
     headers: dict[str, str] = field(default_factory=lambda: {"Content-Type": "application/json"})
 
     def call(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> tuple[int, Any]:
@@ -183,8 +183,8 @@ def prompt(seed: int, length: int = 200) -> list[int]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Poll until the condition holds, for a minute at most."""
-    deadline = time.monotonic() + 60
+    """Poll until the condition holds, for three minutes at most."""
+    deadline = time.monotonic() + 180
     while not condition():
         assert time.monotonic() < deadline, "condition not met in time"
         time.sleep(0.01)

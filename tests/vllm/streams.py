@@ -30,7 +30,7 @@ class Stream:
 
     def begun(self) -> "Stream":
         """Wait for the first token."""
-        assert self._begun.wait(60), "no token in time"
+        assert self._begun.wait(180), "no token in time"
         return self
 
     def done(self) -> bool:
