@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,9 @@ def _clean_shared_memory(since: float) -> None:
 @pytest.fixture(scope="module")
 def pair(environment: Environment) -> Iterator[tuple[Engine, Engine]]:
     """Two servers that can pass KV to each other. They end with the module: NIXL takes a core from an idle engine."""
-    with _running([start(environment, name, cores, *NIXL_ARGS) for name, cores in (("a", "0"), ("b", "1"))]) as engines:
+    shallow = replace(environment, model=environment.scratch / "shallow")  # each layer is a transfer of its own
+    make(shallow.model, Shape(), seed=1)
+    with _running([start(shallow, name, cores, *NIXL_ARGS) for name, cores in (("a", "0"), ("b", "1"))]) as engines:
         yield engines[0], engines[1]
 
 
