@@ -58,12 +58,12 @@ def test_an_api_server_that_is_down_refuses_connections(own_cluster: Cluster, ur
 def test_a_node_whose_link_is_cut_is_seen_as_lost(own_cluster: Cluster, url: str) -> None:
     with faults.link_cut(own_cluster, "node-2"):
         assert not _answers(url)
-        wait_for(lambda: _is_lost(own_cluster, "node-2"), "node-2 to be seen as lost", timeout_seconds=60)
+        wait_for(lambda: _is_lost(own_cluster, "node-2"), "node-2 to be seen as lost", timeout_seconds=120)
 
 
 def test_a_node_whose_kubelet_is_down_is_seen_as_lost_and_keeps_its_gpus(own_cluster: Cluster, url: str) -> None:
     with faults.kubelet_down(own_cluster, "node-2"):
-        wait_for(lambda: _is_lost(own_cluster, "node-2"), "node-2 to be seen as lost", timeout_seconds=60)
+        wait_for(lambda: _is_lost(own_cluster, "node-2"), "node-2 to be seen as lost", timeout_seconds=120)
         assert _answers(url)
 
 

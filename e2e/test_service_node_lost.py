@@ -48,7 +48,7 @@ def test_the_other_node_takes_over(chain: Chain, space: Space) -> None:
     survivor = next(pod for pod in service.pods() if pod["spec"]["nodeName"] == kept)["metadata"]["name"]
     cluster.route_services_via(kept)
     with faults.link_cut(cluster, lost):
-        wait_for(lambda: _is_lost(cluster, lost), f"{lost} to be seen as lost", timeout_seconds=60)
+        wait_for(lambda: _is_lost(cluster, lost), f"{lost} to be seen as lost", timeout_seconds=120)
         wait_for(lambda: _nodes(service) == [kept] * PODS, f"all pods on {kept}", timeout_seconds=150)
         service.wait_settled(120)
         assert complete(service.url(), PROMPT, model="simulated").text == text

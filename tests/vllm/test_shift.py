@@ -188,12 +188,12 @@ def test_the_threshold_changes_under_running_requests(shift: Shift) -> None:
     reference = answer_batch(shift.client, "still").tokens
     changes = 0
     with ThreadPoolExecutor(1) as pool:
-        batch = pool.submit(answer_batch, shift.client, "changing")
-        while not batch.done():
-            shift.layout("Shift", (0, 3, 64, 10**6)[changes % 4])
-            changes += 1
-        assert batch.result().tokens == reference
-    assert changes > 8
+        while changes <= 8:  # a busy machine answers few orders during one batch
+            batch = pool.submit(answer_batch, shift.client, f"changing {changes}")
+            while not batch.done():
+                shift.layout("Shift", (0, 3, 64, 10**6)[changes % 4])
+                changes += 1
+            assert batch.result().tokens == reference
 
 
 @ONLY_SP2

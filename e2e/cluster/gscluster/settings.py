@@ -17,7 +17,7 @@ class ClusterSettings:
     nodes: int = 2
     gpus_per_node: int = 8
     """`nvidia.com/gpu` in the capacity of each node."""
-    node_monitor_grace_seconds: int = 20
+    node_monitor_grace_seconds: int = 40
     """A node that has been silent for so long is NotReady (Kubernetes: 50); kubelets report every 5 s."""
 
     def __post_init__(self) -> None:

@@ -8,17 +8,16 @@ import json
 import socket
 import ssl
 import struct
-import threading
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import aiohttp
 from aiohttp import web
 
 from gscluster.fast import FastCluster
+from tests.functional.loops import LoopThread
 from tests.functional.operator.faults import Call, Fault, call_of, writing
 
-_T = TypeVar("_T")
 _NOT_PASSED = frozenset({"host", "connection", "transfer-encoding", "content-length", "accept-encoding"})
 _GONE = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410}
 _HALF_A_LINE = b'{"type":"MODIFIED","object":{"kind":"Pod","metadata":{"na'
@@ -38,19 +37,14 @@ class Proxy:
         self.lagged: list[str] = []  # paths of the lists that were answered from the past
         self.written: list[Call] = []  # writes that the API server has taken
         self.after_write: Callable[[Call], None] | None = None  # called between a write and its answer
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self._runner, self._session = self._run(self._start())
+        self._loop = LoopThread()
+        self._runner, self._session = self._loop.run(self._start())
         self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
 
     def close(self) -> None:
         """Break every connection and stop."""
         self.break_watches("reset")
-        self._run(self._stop())
-        self._run(asyncio.sleep(0.05))  # connections close one turn of the loop later
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+        self._loop.run(self._stop())
         self._loop.close()
 
     @contextlib.contextmanager
@@ -71,7 +65,7 @@ class Proxy:
             yield
         finally:
             self._gates.remove(shut)
-            self._loop.call_soon_threadsafe(shut[1].set)
+            self._loop.call(shut[1].set)
 
     @contextlib.contextmanager
     def lagging(self) -> Iterator[None]:
@@ -79,7 +73,7 @@ class Proxy:
 
         Watches go on from the version of such a list, so that all that happened since comes by them.
         """
-        self._frozen = self._run(self._listed())
+        self._frozen = self._loop.run(self._listed())
         try:
             yield
         finally:
@@ -87,10 +81,7 @@ class Proxy:
 
     def break_watches(self, how: str) -> int:
         """End all watches: ``clean``, ``reset`` in the middle of a line, ``gone`` (410), ``error`` (500); how many."""
-        return self._run(self._break(how))
-
-    def _run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+        return self._loop.run(self._break(how))
 
     async def _start(self) -> tuple[web.AppRunner, aiohttp.ClientSession]:
         self._lists: dict[str, dict[str, str]] = {}  # path and query -> headers of the last one who asked
@@ -167,7 +158,7 @@ class Proxy:
         """Pass a watch on until either side, or the test, ends it."""
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
-        ending: asyncio.Future[str] = self._loop.create_future()
+        ending: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._watches[id(ending)] = ending
         pump = asyncio.ensure_future(_pump(answer, response))
         try:

@@ -66,5 +66,5 @@ def test_watches_that_break_while_the_only_pod_vanishes(space: Space, proxy: Pro
         space.cluster.kubectl("delete", "service", "chat-pods", "-n", space.name)
         space.apply(roles=unified(2))
     settles([space], lambda one: as_the_spec_says(one, 2), "two pods and all children")
-    assert lost not in {pod["metadata"]["uid"] for pod in space.kubelet.pods()}
+    assert lost not in space.uids()
     assert leader.process.poll() is None

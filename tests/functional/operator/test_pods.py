@@ -114,7 +114,7 @@ def test_pods_of_an_unready_node_wait_while_no_other_node_could_run_them(cluster
     time.sleep(6)  # three times the grace
     assert [pod["metadata"]["uid"] for pod in space.kubelet.pods()] == [uid]
     put_node(cluster, "spare", ready=True)
-    until(lambda: uid not in {pod["metadata"]["uid"] for pod in space.kubelet.pods()}, "the pod to be replaced", 30)
+    until(lambda: uid not in space.uids(), "the pod to be replaced", 30)
     for node in ("away", "spare"):
         cluster.kubectl("delete", "node", node)
 
@@ -127,7 +127,7 @@ def test_evictions_go_one_by_one_and_what_they_take_is_made_again(cluster: FastC
     old = [pod["metadata"] for pod in space.kubelet.pods()]
     results = [evict(cluster, space, pod["name"]) for pod in old]
     assert results == [True, False]
-    until(lambda: old[0]["uid"] not in {pod["metadata"]["uid"] for pod in space.kubelet.pods()}, "the pod to go")
+    until(lambda: old[0]["uid"] not in space.uids(), "the pod to go")
     space.serve(2)
 
 

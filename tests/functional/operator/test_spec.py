@@ -15,11 +15,6 @@ TWO = {"roles": [{"name": "Unified", "replicas": 2}]}
 REVISION = names.LABEL_REVISION
 
 
-def uids(space: Space) -> set[str]:
-    """The pods that there are."""
-    return {pod["metadata"]["uid"] for pod in space.kubelet.pods()}
-
-
 @pytest.mark.parametrize(
     ("template", "words"),
     [
@@ -34,30 +29,30 @@ def uids(space: Space) -> set[str]:
 def test_a_bad_template_is_named_and_nothing_that_serves_is_touched(space: Space, template: Any, words: str) -> None:
     space.apply(**TWO)
     space.serve(2)
-    before = uids(space)
+    before = space.uids()
     space.apply(**TWO, pod={"template": template})
     until(lambda: space.condition("SpecValid").get("status") == "False", "SpecValid to be False")
     assert words in space.condition("SpecValid")["message"]
     assert space.condition("Stalled")["status"] == "True"
     assert space.condition("Reconciling")["status"] == "False"
     assert space.status()["observedGeneration"] == space.get("gsvc", "chat")["metadata"]["generation"]
-    assert uids(space) == before
+    assert space.uids() == before
     space.apply(**TWO, pod={"template": {}})
     until(lambda: space.is_true("Ready"), "the service to recover")
-    assert uids(space) == before
+    assert space.uids() == before
 
 
 def test_a_changed_template_rolls_pods_one_by_one(space: Space) -> None:
     space.apply(**TWO)
     space.serve(2)
-    old = uids(space)
+    old = space.uids()
     space.apply(**TWO, pod={"template": {"metadata": {"annotations": {"note": "new"}}}})
-    until(lambda: len(uids(space) & old) == 1, "the first pod to be replaced")
+    until(lambda: len(space.uids() & old) == 1, "the first pod to be replaced")
     until(lambda: len(space.kubelet.pods()) == 2, "its successor")
-    assert len(uids(space) & old) == 1  # the second one waits for the first to serve
+    assert len(space.uids() & old) == 1  # the second one waits for the first to serve
     assert space.condition("Reconciling")["reason"] == "RollingOut"
     space.kubelet.run_all(2)
-    until(lambda: not uids(space) & old, "the second pod to be replaced")
+    until(lambda: not space.uids() & old, "the second pod to be replaced")
     space.kubelet.run_all(2)
     until(lambda: space.condition("Reconciling").get("status") == "False", "the rollout to end")
     assert {pod["metadata"]["annotations"]["note"] for pod in space.kubelet.pods()} == {"new"}
@@ -67,10 +62,10 @@ def test_a_changed_template_rolls_pods_one_by_one(space: Space) -> None:
 def test_policy_and_role_counts_do_not_roll_pods(space: Space) -> None:
     space.apply(**TWO)
     space.serve(2)
-    before = uids(space)
+    before = space.uids()
     space.apply(roles=[{"name": "Unified", "replicas": 3}], policy={"window": "10s", "drainTimeout": "5s"})
-    until(lambda: len(uids(space)) == 3, "a third pod")
-    assert before < uids(space)
+    until(lambda: len(space.uids()) == 3, "a third pod")
+    assert before < space.uids()
 
 
 def test_secrets_reach_the_engine_as_references_only(space: Space) -> None:

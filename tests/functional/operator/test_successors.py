@@ -122,11 +122,11 @@ def test_lists_from_the_past_take_nothing_away(
         with proxy.lagging():
             space.apply(roles=unified(3))
             space.serve(3)
-            before = {pod["metadata"]["uid"] for pod in space.kubelet.pods()}
+            before = space.uids()
             proxy.break_watches("gone")
             until(lambda: len([path for path in proxy.lagged if "inferenceservices" in path]) >= 2, "old lists", 20)
             settles([space], lambda one: as_the_spec_says(one, 3), "three pods and all children")
-        assert {pod["metadata"]["uid"] for pod in space.kubelet.pods()} == before
+        assert space.uids() == before
 
 
 def test_an_operator_that_begins_with_lists_from_the_past(
@@ -137,14 +137,14 @@ def test_an_operator_that_begins_with_lists_from_the_past(
     until(first.leads, "the first to lead", 30)
     space.apply(roles=unified(2), policy=HASTY)
     space.serve(2)
-    old = {pod["metadata"]["uid"] for pod in space.kubelet.pods()}
+    old = space.uids()
     with proxy.lagging():
         space.kubelet.lose(max(old))
         settles([space], lambda one: as_the_spec_says(one, 2), "another pod")
-        now = {pod["metadata"]["uid"] for pod in space.kubelet.pods()}
+        now = space.uids()
         assert first.stop() == 0
         with operator(cluster, tmp_path, "second", server=proxy.url):
             assert proxy.lagged
             settles([space], lambda one: as_the_spec_says(one, 2), "two pods and all children")
-    assert {pod["metadata"]["uid"] for pod in space.kubelet.pods()} == now
+    assert space.uids() == now
     assert len(now & old) == 1

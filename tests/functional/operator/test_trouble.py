@@ -72,9 +72,9 @@ def fail(sidecar: Sidecar, result: TransitionResult | None, message: str) -> Non
 def test_a_pod_that_a_transition_left_without_a_state_is_replaced(space: Space) -> None:
     space.apply(**TWO)
     sidecars = space.serve(2)
-    old = {pod["metadata"]["uid"] for pod in space.kubelet.pods()}
+    old = space.uids()
     fail(sidecars["chat-1"], TransitionResult.FAILED, "neither DP nor TP answers")
-    until(lambda: len(old & {pod["metadata"]["uid"] for pod in space.kubelet.pods()}) == 1, "the pod to go", 40)
+    until(lambda: len(old & space.uids()) == 1, "the pod to go", 40)
     space.serve(2)
 
 
@@ -85,16 +85,18 @@ def test_an_engine_that_refuses_to_start_is_told_and_a_corrected_spec_heals_it(s
     until(lambda: space.condition("Stalled").get("reason") == "StartRefused", "the refusal to be told")
     assert "--profile: none is not known" in space.condition("Stalled")["message"]
     space.kubelet.report("chat-0", sidecar.address, "Running", ready=False)
+    refused = space.uids()
     space.apply()
-    until(lambda: [pod["metadata"]["name"] for pod in space.kubelet.pods()] != ["chat-0"], "another pod")
+    until(lambda: space.uids() != refused, "the pod to go")
     space.serve(1)
+    assert not refused & space.uids()
     assert space.condition("Stalled")["status"] == "False"
 
 
 def test_a_flood_of_edits_ends_where_the_last_one_says(space: Space) -> None:
     space.apply(**TWO)
     space.serve(2)
-    before = {pod["metadata"]["uid"] for pod in space.kubelet.pods()}
+    before = space.uids()
 
     def edit(seconds: int) -> None:
         patch = json.dumps({"spec": {"policy": {"window": f"{seconds}s"}}})
@@ -104,7 +106,7 @@ def test_a_flood_of_edits_ends_where_the_last_one_says(space: Space) -> None:
         list(writers.map(edit, range(10, 90)))
     edit(99)
     until(lambda: space.is_true("Ready"), "the last edit to be seen")
-    assert {pod["metadata"]["uid"] for pod in space.kubelet.pods()} == before
+    assert space.uids() == before
 
 
 def test_a_spec_that_never_starts_is_left_behind_by_the_one_before_it(space: Space) -> None:

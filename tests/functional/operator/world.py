@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the operator's functional tests are made of: operator processes, pods without a kubelet, and their sidecars."""
 
-import asyncio
 import contextlib
 import itertools
 import json
@@ -9,10 +8,9 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from aiohttp import web
 from gearshift.api import names
 from gscluster.fast import FastCluster
 from gscluster.identities import write_kubeconfig
+from tests.functional.loops import LoopThread
 from tests.functional.operator.sidecar import Sidecar
 
 Json = dict[str, Any]
@@ -137,10 +136,8 @@ class Kubelet:
     def __init__(self, cluster: FastCluster, namespace: str) -> None:
         self._cluster = cluster
         self._namespace = namespace
-        self._loop = asyncio.new_event_loop()
+        self._loop = LoopThread()
         self._runners: dict[str, web.AppRunner] = {}  # by uid
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
         self.sidecars: dict[str, Sidecar] = {}  # by uid
 
     def pods(self) -> list[Json]:
@@ -164,7 +161,7 @@ class Kubelet:
         """Run one pod."""
         number = next(self._hosts)
         sidecar = Sidecar(pod, f"127.7.{number // 250}.{number % 250 + 1}")
-        self._wait(self._serve(sidecar))
+        self._loop.run(self._serve(sidecar))
         self.sidecars[pod["metadata"]["uid"]] = sidecar
         self.report(pod["metadata"]["name"], sidecar.address, "Running", ready=True)
         return sidecar
@@ -181,11 +178,11 @@ class Kubelet:
 
     def silence(self, uid: str) -> None:
         """The sidecar of a pod answers no more."""
-        self._wait(self._runners.pop(uid).cleanup())
+        self._loop.run(self._runners.pop(uid).cleanup())
 
     def revive(self, sidecar: Sidecar) -> None:
         """A silent sidecar answers again."""
-        self._wait(self._serve(sidecar))
+        self._loop.run(self._serve(sidecar))
 
     def lose(self, uid: str) -> None:
         """A pod vanishes, as with its node: no kubelet takes its leave of it."""
@@ -197,9 +194,6 @@ class Kubelet:
         """Stop all sidecars."""
         for uid in list(self._runners):
             self.silence(uid)
-        self._wait(asyncio.sleep(0.05))  # connections close one turn of the loop later
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
         self._loop.close()
 
     async def _serve(self, sidecar: Sidecar) -> None:
@@ -209,9 +203,6 @@ class Kubelet:
         await runner.setup()
         await web.TCPSite(runner, sidecar.address, names.PORT_CONTROL).start()
         self._runners[sidecar.state.uid] = runner
-
-    def _wait(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(5)
 
 
 class Space:
@@ -261,6 +252,10 @@ class Space:
         conditions = body.get("status", {}).get("conditions", [])
         found = next((entry for entry in conditions if entry["type"] == kind), {"status": ""})
         return found["status"] == "True" and found["observedGeneration"] == body["metadata"]["generation"]
+
+    def uids(self) -> set[str]:
+        """Engine pods that there are; a successor may have the name of the one before it."""
+        return {pod["metadata"]["uid"] for pod in self.kubelet.pods()}
 
     def run_router(self, name: str = "chat") -> None:
         """Make the router's Deployment available: by its pod where controllers make one, else by its status."""

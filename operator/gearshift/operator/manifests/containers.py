@@ -131,7 +131,7 @@ def sidecar(config: PodConfig, installation: Installation) -> Manifest:
             "/livez", names.PORT_SIDECAR_METRICS, periodSeconds=10, timeoutSeconds=5, failureThreshold=3
         ),
         "readinessProbe": meta.probe(
-            "/readyz", names.PORT_SIDECAR_METRICS, periodSeconds=2, timeoutSeconds=2, failureThreshold=2
+            "/readyz", names.PORT_SIDECAR_METRICS, periodSeconds=2, timeoutSeconds=5, failureThreshold=2
         ),
         "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}},
         "securityContext": security.container_security(),

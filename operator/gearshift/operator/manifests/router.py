@@ -95,7 +95,10 @@ def _container(owner: Owner, installation: Installation) -> Manifest:
             security.api_token_mount(),
             security.control_token_mount(),
         ],
-        "readinessProbe": meta.probe("/health", names.PORT_ROUTER, periodSeconds=2, timeoutSeconds=2),
+        # /health always answers 200, so that only a router that is slow fails. It is better than none: a dead one ends.
+        "readinessProbe": meta.probe(
+            "/health", names.PORT_ROUTER, periodSeconds=2, timeoutSeconds=5, failureThreshold=6
+        ),
         "livenessProbe": meta.probe("/health", names.PORT_ROUTER_METRICS, periodSeconds=10, timeoutSeconds=5),
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
         "securityContext": security.container_security(),
