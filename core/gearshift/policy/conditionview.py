@@ -252,11 +252,10 @@ def _converged(make: Make, snapshot: Snapshot, plan: Plan, kind: TransitionKind,
     if running:
         moves = ", ".join(f"{pod} to {to}" for pod, to in sorted(running.items())[:8])
         return make("False", reasons.TRANSITION_IN_FLIGHT, moves)
-    waits = plan.hold is not None and plan.hold.reason == reasons.AWAITING_APPROVAL
-    wanted = [act for act in plan.proposal if isinstance(act, Transit) and act.kind is kind] if waits else []
-    if wanted:
+    wanted = [act for act in plan.proposal if isinstance(act, Transit) and act.kind is kind]
+    if wanted and plan.hold is not None and plan.hold.reason in (reasons.AWAITING_APPROVAL, reasons.APPROVAL_EXPIRED):
         moves = ", ".join(f"{act.pod} to {act.to}" for act in wanted[:8])
-        return make("False", reasons.AWAITING_APPROVAL, f"plan {plan.id}: {moves}")
+        return make("False", plan.hold.reason, f"plan {plan.id}: {moves}")
     return make("True", reasons.CONVERGED, fine)
 
 

@@ -143,7 +143,7 @@ def undoing(context: Context, transit: Transit) -> Hold | None:
     since = context.memory.evidence_since.get(_evidence(transit), context.snapshot.at)
     if since >= move.at and context.snapshot.at - since >= context.snapshot.spec.policy.window.seconds:
         return None
-    ago = number(context.snapshot.at - move.at)
+    ago = number(max(0.0, context.snapshot.at - move.at))
     message = f"it would undo {move.pod}'s change from {move.from_} to {move.to}, {ago} s ago, without new evidence"
     return Hold(reasons.UNDOES, message)
 
@@ -233,5 +233,5 @@ def veto(context: Context, transit: Transit, source: Source) -> Hold | None:
 
 
 def _not_before(at: float, since: float, seconds: float, reason: str, what: str) -> Hold | None:
-    passed = at - since
+    passed = max(0.0, at - since)  # a pod's clock may be ahead
     return Hold(reason, f"{what} {number(passed)} s ago, {number(seconds)} s are due") if passed < seconds else None

@@ -89,6 +89,13 @@ def test_cooldown(seconds: float | None, reason: str | None) -> None:
     assert vetoed(guards.cooldown, snapshot(TWO), memory=seasoned(last_transition_at=last)) == reason
 
 
+def test_a_clock_that_is_ahead_puts_nothing_into_the_future() -> None:
+    """The time of a transition's end is its pod's."""
+    hold = guards.cooldown(context(snapshot(TWO), seasoned(last_transition_at=NOW + 2)), LAYOUT)
+    assert hold is not None
+    assert "0 s ago" in hold.message
+
+
 def bounded(**bounds: Any) -> InferenceServiceSpec:
     """Roles split with bounds on prefill."""
     return spec(roles=[{"name": "Prefill", "replicas": 2, **bounds}, {"name": "Decode", "replicas": 2}])

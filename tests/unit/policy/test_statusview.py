@@ -183,6 +183,7 @@ LAYOUT = Transit("chat-0", TransitionKind.LAYOUT, "DP", 0, "Queueing")
         (snapshot(pod(0)), HOLD, ("True", "Converged")),
         (snapshot(pod(0)), Plan("p", (LAYOUT,)), ("False", "TransitionInFlight")),
         (snapshot(pod(0)), Plan("p", proposal=(LAYOUT,), hold=Hold("AwaitingApproval")), ("False", "AwaitingApproval")),
+        (snapshot(pod(0)), Plan("p", proposal=(LAYOUT,), hold=Hold("ApprovalExpired")), ("False", "ApprovalExpired")),
         (snapshot(pod(0)), Plan("p", proposal=(LAYOUT,), hold=Hold("Advisory")), ("True", "Converged")),
         (snapshot(pod(0, layout=Layout.SHIFT)), HOLD, ("False", "Diverged")),
         (
