@@ -12,7 +12,7 @@ from gearshift.policy.fleet import Fleet
 from gearshift.policy.plan import Hold, Memory, Transit
 from gearshift.policy.rolelayout import free
 from gearshift.policy.service import Load, ServiceLoad, service_load
-from gearshift.policy.snapshot import PodView, Snapshot
+from gearshift.policy.snapshot import PodView, Signal, Snapshot
 from gearshift.policy.verdict import STEADY, Verdict, by_rest, number
 
 THROUGHPUT_ORDER = (Layout.SHIFT, Layout.DP, Layout.SP, Layout.TP)
@@ -36,7 +36,7 @@ def want(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Want | Hold:
     |---|---|---|
     | unknown | any | Hold MetricsMissing |
     | any | any, and the first of both orders is the same (Shift is allowed, or one layout) | that one |
-    | Busy | any | first allowed of Shift, DP, SP, TP |
+    | Busy | any | first allowed of Shift, DP, SP, TP that reads the prompts in time: see `in_time` |
     | Calm | known, present tokens/s a pod <= 0.6 of it | first allowed of Shift, TP, SP, DP |
     | Calm | known, present tokens/s a pod above that | as it is |
     | Calm | unknown, running <= 16 a pod and KV use <= 0.5 | first allowed of Shift, TP, SP, DP |
@@ -51,12 +51,52 @@ def want(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Want | Hold:
     if fast is quick:
         return Want(fast, reasons.PREFERRED_LAYOUT, f"{fast} is the best allowed layout at any load", load.inputs)
     if load.load is Load.BUSY:
-        return Want(fast, reasons.QUEUEING, f"{number(load.waiting)} requests wait per pod", load.inputs)
+        return _busy(snapshot, load)
     if load.load is Load.KV_BOUND:
         return Want(None, reasons.KV_BOUND, f"KV cache is {number(load.kv_usage * 100)} % full", load.inputs)
     if load.load is Load.BETWEEN:
         return Want(None, reasons.STEADY, "", load.inputs)
     return _calm(snapshot, memory, fleet, load, quick)
+
+
+def _busy(snapshot: Snapshot, load: ServiceLoad) -> Want:
+    lengths = prompt_tokens(snapshot)
+    order = [layout for layout in THROUGHPUT_ORDER if layout in snapshot.spec.parallelism.layouts]
+    target = next((layout for layout in order if in_time(snapshot, layout, lengths)), order[0])
+    message = f"{number(load.waiting)} requests wait per pod"
+    if lengths is None:
+        return Want(target, reasons.QUEUEING, message, load.inputs)
+    inputs = {**load.inputs, "promptTokens": number(lengths)}
+    if target is not order[0]:
+        message += f", and {order[0]} reads prompts of {number(lengths)} tokens too slowly"
+    return Want(target, reasons.QUEUEING, message, inputs)
+
+
+def prompt_tokens(snapshot: Snapshot) -> float | None:
+    """Tokens of a prompt in the mean, those in the prefix cache left out; None where that is unknown."""
+    tokens, requests, hits = (
+        snapshot.metrics.value(signal) for signal in (Signal.PROMPT_TOKENS, Signal.REQUESTS, Signal.PREFIX_HITS)
+    )
+    return tokens * (1 - (hits or 0.0)) / requests if tokens is not None and requests else None
+
+
+def in_time(snapshot: Snapshot, layout: Layout, prompt: float | None) -> bool:
+    """Whether an idle pod in a layout reads a prompt within the TTFT objective.
+
+    In DP one accelerator reads a whole prompt, in the other layouts all of them do.
+
+    | length of prompts | rates of the layout | one replica reads such a prompt within the objective | in time |
+    |---|---|---|---|
+    | unknown, or | unknown | | yes |
+    | known | known | yes | yes |
+    | known | known | no | no |
+    """
+    rates = snapshot.rates.get(layout)
+    if prompt is None or rates is None:
+        return True
+    replicas = snapshot.spec.pod.accelerators if layout is Layout.DP else 1
+    seconds = prompt * replicas / rates.prefill_tokens_per_second
+    return seconds <= snapshot.spec.policy.objectives.ttft.seconds
 
 
 def _calm(snapshot: Snapshot, memory: Memory, fleet: Fleet, load: ServiceLoad, quick: Layout) -> Want | Hold:

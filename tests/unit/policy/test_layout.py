@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which layout load asks for."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from gearshift.policy.capacity import key, learn
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.layout import layout_verdict, want
 from gearshift.policy.plan import Capacity, Hold, Memory
+from gearshift.policy.rates import EngineRates
 from gearshift.policy.service import Load, ServiceLoad, service_load
 from gearshift.policy.snapshot import Reading, Signal, Snapshot
 from tests.unit.policy.build import NOW, UNKNOWN, metrics, pod, seasoned, snapshot, spec
@@ -100,6 +102,39 @@ def test_orders_of_preference(layouts: list[str], busy: Layout, calm: Layout) ->
     service = spec(engine={"kind": "Simulated"}, parallelism={"layouts": layouts})
     assert target(snapshot([pod(0)], service, metrics=metrics(waiting=9))) is busy
     assert target(snapshot([pod(0)], service, metrics=metrics())) is calm
+
+
+def rates(prefill_tokens_per_second: float) -> EngineRates:
+    """A pod that reads prompts at this rate."""
+    return EngineRates(prefill_tokens_per_second, 0.01, 0.0001, request_seconds=0.2)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "hits", "known", "expected"),
+    [
+        (7_499, 0.0, (Layout.DP, Layout.TP), Layout.DP),
+        (7_501, 0.0, (Layout.DP, Layout.TP), Layout.TP),
+        (14_000, 0.5, (Layout.DP, Layout.TP), Layout.DP),
+        (7_501, UNKNOWN, (Layout.DP, Layout.TP), Layout.TP),
+        (7_501, 0.0, (Layout.TP,), Layout.DP),
+        (45_001, 0.0, (Layout.DP, Layout.TP), Layout.DP),
+    ],
+)
+def test_long_prompts_are_not_left_to_one_accelerator(
+    prompt: float, hits: float | Reading, known: tuple[Layout, ...], expected: Layout
+) -> None:
+    """An accelerator reads 7,500 tokens in 1.5 s, all eight of them 45,000; what is worse than both changes nothing."""
+    state = loaded(1, waiting=9, requests=2, prompt_tokens=2 * prompt, prefix_hits=hits)
+    measured = {Layout.DP: rates(40_000.0), Layout.TP: rates(30_000.0)}
+    given = replace(state, rates={layout: measured[layout] for layout in known})
+    assert target(given) is expected
+
+
+def test_prompts_of_unknown_length_change_nothing() -> None:
+    """Nothing was asked, or nothing is known of it."""
+    for values in ({"requests": 0.0}, {"requests": UNKNOWN}, {"requests": 1.0, "prompt_tokens": UNKNOWN}):
+        state = replace(loaded(1, waiting=9, **values), rates={Layout.DP: rates(1.0)})
+        assert target(state) is Layout.DP
 
 
 @pytest.mark.parametrize(
