@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from statistics import median
 
 from gearshift.api import reasons
 from gearshift.api.vocabulary import Layout, Role, TransitionKind
@@ -75,10 +76,37 @@ def restart_veto(snapshot: Snapshot, memory: Memory) -> Hold | None:
 
 def dwell(context: Context, transit: Transit) -> Hold | None:
     """A pod keeps what it has for a while; `PodView.since` also covers its start and a rolled-back transition."""
-    pod = context.pods[transit.pod]
-    since = max(context.memory.transition_at.get(pod.name, 0.0), pod.since)
     seconds = context.snapshot.spec.policy.dwell.seconds
-    return _not_before(context.snapshot.at, since, seconds, reasons.DWELL, f"{pod.name} last changed")
+    return _not_before(
+        context.snapshot.at, _changed_at(context, transit), seconds, reasons.DWELL, f"{transit.pod} last changed"
+    )
+
+
+def transition_cost(context: Context, transit: Transit) -> Hold | None:
+    """A pod keeps what it has long enough that changes take at most 1 / `COST_SPANS` of its time.
+
+    What a change takes, draining included, is the median of those of its kind that status tells.
+
+    | changes of this kind | the pod last changed | veto |
+    |---|---|---|
+    | none committed | any | no |
+    | took 4 s | less than 40 s ago | yes |
+    | took 4 s | 40 s ago | no |
+    """
+    kind = transit.kind
+    took = [each.seconds for each in context.snapshot.ended if each.kind is kind and not each.failed]
+    if not took:
+        return None
+    cost = median(took)
+    what = f"changes of {kind} take {number(cost)} s; {transit.pod} last changed"
+    return _not_before(
+        context.snapshot.at, _changed_at(context, transit), tuning.COST_SPANS * cost, reasons.TRANSITION_COST, what
+    )
+
+
+def _changed_at(context: Context, transit: Transit) -> float:
+    pod = context.pods[transit.pod]
+    return max(context.memory.transition_at.get(pod.name, 0.0), pod.since)
 
 
 def cooldown(context: Context, _: Transit) -> Hold | None:
@@ -206,8 +234,8 @@ def capacity_kept(context: Context, transit: Transit) -> Hold | None:
 
 CHAINS: Mapping[Source, tuple[Guard, ...]] = {
     Source.POLICY: (
-        human_hold, rollout_in_progress, transition_in_flight, restart_hold, dwell, cooldown, backoff, terminal_failure,
-        undoing, hourly_limit, role_floor, role_ceiling, capacity_kept,
+        human_hold, rollout_in_progress, transition_in_flight, restart_hold, dwell, transition_cost, cooldown, backoff,
+        terminal_failure, undoing, hourly_limit, role_floor, role_ceiling, capacity_kept,
     ),
     Source.BOUNDS: (
         human_hold, rollout_in_progress, transition_in_flight, cooldown, backoff, terminal_failure, role_floor,

@@ -145,6 +145,7 @@ def ended(history: Iterable[TransitionRecord]) -> tuple[Ended, ...]:
             item.result,
             (item.finished_at or item.started_at).timestamp(),
             item.retryable is not False,
+            (item.duration_milliseconds or 0) / 1000,
         )
         for item in history
     )

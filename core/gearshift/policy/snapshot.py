@@ -108,6 +108,7 @@ class Ended:
     result: TransitionResult
     at: float
     retryable: bool = True  # of a failure: another try may succeed
+    seconds: float = 0.0  # that it took, draining included
 
     @property
     def failed(self) -> bool:

@@ -141,6 +141,24 @@ COMMITTED, FAILED = TransitionResult.COMMITTED, TransitionResult.FAILED
 
 
 @pytest.mark.parametrize(
+    ("took", "kept", "reason"),
+    [
+        ((), 0, None),
+        ((4.0,), 39, reasons.TRANSITION_COST),
+        ((4.0,), 40, None),
+        ((0.1, 4.0, 60.0), 39, reasons.TRANSITION_COST),
+        ((0.1, 4.0, 60.0), 40, None),
+    ],
+)
+def test_transition_cost(took: tuple[float, ...], kept: float, reason: str | None) -> None:
+    """Ten times the median of what committed; failures and other kinds don't count."""
+    past = [ended(500 + n, COMMITTED, seconds=seconds) for n, seconds in enumerate(took)]
+    past += [ended(400, seconds=900.0), ended(401, COMMITTED, kind=TransitionKind.ROLE, seconds=900.0)]
+    state = snapshot((pod(0, since=NOW - kept), pod(1)), ended=tuple(past))
+    assert vetoed(guards.transition_cost, state) == reason
+
+
+@pytest.mark.parametrize(
     ("past", "reason"),
     [
         ((), None),
@@ -282,7 +300,7 @@ def test_the_first_veto_wins_in_the_order_of_the_chain() -> None:
         found.append(None if hold is None else hold.reason)
     assert found == [
         reasons.HUMAN_HOLD, reasons.ROLLOUT_IN_PROGRESS, reasons.TRANSITION_IN_FLIGHT, reasons.RESTART_HOLD,
-        reasons.DWELL, reasons.COOLDOWN, None, None, None, None, reasons.ROLE_FLOOR, None, None,
+        reasons.DWELL, None, reasons.COOLDOWN, None, None, None, None, reasons.ROLE_FLOOR, None, None,
     ]  # fmt: skip
     first = guards.veto(context(state, memory), to(DECODE), Source.POLICY)
     assert first is not None
