@@ -23,7 +23,7 @@ def test_an_order_and_then_the_policy_shift_a_pod(space: Space) -> None:
         ordered = service.wait_for(lambda status: _layouts(status) == ["DP"], "layout DP, as ordered")
         load.wait_for_answers(8)
         service.patch({"override": None})
-        shifted = service.wait_for(lambda status: _layouts(status) == ["TP"], "layout TP, as the load is light", 90)
+        shifted = service.wait_for(lambda status: _layouts(status) == ["TP"], "layout TP, as the load is light", 180)
         load.wait_for_answers(8)
     assert load.failures() == []
     assert {len(texts) for texts in load.digests().values()} == {1}

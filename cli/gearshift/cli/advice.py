@@ -24,7 +24,7 @@ _ADVICE: Final = {
     reasons.EVIDENCE_SHORT: "wait: a change must have been wanted for a while (policy.window)",
     reasons.RESTART_HOLD: "wait: the operator has watched for less than policy.window",
     reasons.DWELL: "wait: a pod keeps its layout and role for policy.dwell",
-    reasons.TRANSITION_COST: "wait: a pod keeps its layout and role ten times as long as changes take",
+    reasons.TRANSITION_COST: "wait: a pod keeps its layout and role five times as long as changes take",
     reasons.COOLDOWN: "wait: a service rests for policy.cooldown after a transition",
     reasons.BACKOFF: "wait, or see why the last tries failed: kubectl gearshift history {name}",
     reasons.TERMINAL_FAILURE: "see why: kubectl gearshift history {name}; delete the pod to have it made anew",

@@ -81,7 +81,7 @@ EVIDENCE_SHORT: Final = "EvidenceShort"
 RESTART_HOLD: Final = "RestartHold"
 # The pod has not kept its layout and role for ``policy.dwell`` yet.
 DWELL: Final = "Dwell"
-# The pod has not kept its layout and role for ten times as long as such changes take yet.
+# The pod has not kept its layout and role for five times as long as such changes take yet.
 TRANSITION_COST: Final = "TransitionCost"
 # The service's last transition ended less than ``policy.cooldown`` ago.
 COOLDOWN: Final = "Cooldown"

@@ -83,15 +83,15 @@ def dwell(context: Context, transit: Transit) -> Hold | None:
 
 
 def transition_cost(context: Context, transit: Transit) -> Hold | None:
-    """A pod keeps what it has long enough that changes take at most 1 / `COST_SPANS` of its time.
+    """A pod keeps what it has long enough that changes take little of its time: see `tuning.COST_SPANS`.
 
     What a change takes, draining included, is the median of those of its kind that status tells.
 
     | changes of this kind | the pod last changed | veto |
     |---|---|---|
     | none committed | any | no |
-    | took 4 s | less than 40 s ago | yes |
-    | took 4 s | 40 s ago | no |
+    | took 4 s | less than 20 s ago | yes |
+    | took 4 s | 20 s ago | no |
     """
     kind = transit.kind
     took = [each.seconds for each in context.snapshot.ended if each.kind is kind and not each.failed]

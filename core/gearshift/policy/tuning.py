@@ -109,8 +109,8 @@ REGRET_SECONDS: Final = 600.0
 LONGEST_REST_SECONDS: Final = 86_400.0
 """Longest time in which regrets keep pods: a day, after which load may be another one."""
 
-COST_SPANS: Final = 10.0
-"""Times as long as a transition takes, that a pod keeps what it has: at most a tenth of its time goes into changing."""
+COST_SPANS: Final = 5.0
+"""Times as long as a transition takes, that a pod keeps what it has: at most a sixth of its time goes into changing."""
 
 HOUR_SECONDS: Final = 3600.0
 """Span over which transitions are counted and moves are remembered."""

@@ -144,14 +144,14 @@ COMMITTED, FAILED = TransitionResult.COMMITTED, TransitionResult.FAILED
     ("took", "kept", "reason"),
     [
         ((), 0, None),
-        ((4.0,), 39, reasons.TRANSITION_COST),
-        ((4.0,), 40, None),
-        ((0.1, 4.0, 60.0), 39, reasons.TRANSITION_COST),
-        ((0.1, 4.0, 60.0), 40, None),
+        ((4.0,), 19, reasons.TRANSITION_COST),
+        ((4.0,), 20, None),
+        ((0.1, 4.0, 60.0), 19, reasons.TRANSITION_COST),
+        ((0.1, 4.0, 60.0), 20, None),
     ],
 )
 def test_transition_cost(took: tuple[float, ...], kept: float, reason: str | None) -> None:
-    """Ten times the median of what committed; failures and other kinds don't count."""
+    """Five times the median of what committed; failures and other kinds don't count."""
     past = [ended(500 + n, COMMITTED, seconds=seconds) for n, seconds in enumerate(took)]
     past += [ended(400, seconds=900.0), ended(401, COMMITTED, kind=TransitionKind.ROLE, seconds=900.0)]
     state = snapshot((pod(0, since=NOW - kept), pod(1)), ended=tuple(past))
