@@ -105,5 +105,5 @@ def _start_half_way(archive: Path) -> subprocess.Popen[bytes]:
     environment = os.environ | {"PYTHONPATH": str(Path(lifecycle.__file__).parents[1])}
     process = subprocess.Popen(command, env=environment)
     record = state.folder_of(SETTINGS.name) / "processes/kube-apiserver.json"
-    wait_for(record.exists, "the API server's start", timeout_seconds=60, interval_seconds=0.01)
+    wait_for(record.exists, "the API server's start", timeout_seconds=180, interval_seconds=0.01)
     return process

@@ -23,7 +23,7 @@ def test_it_takes_objects_and_logs_who_wrote_them() -> None:
         log = AuditLog(running.audit_log)
         log.mark()
         running.kubectl("create", "configmap", "one", "--from-literal=key=value")
-        wait_for(lambda: bool(log.writes("admin")), "the write in the audit log", timeout_seconds=10)
+        wait_for(lambda: bool(log.writes("admin")), "the write in the audit log", timeout_seconds=180)
         write = log.writes("admin")[0]
         assert (write.verb, write.resource, write.name, write.status) == ("create", "configmaps", "one", 201)
         folder, process_ids = running.folder, _process_ids(running)
@@ -69,7 +69,7 @@ def test_it_ends_when_its_user_is_killed() -> None:
         process_ids = [int(word) for word in words]
         assert len(process_ids) == 2
         user.kill()
-    wait_for(lambda: not any(map(started_ticks, process_ids)), "etcd and API server to end", timeout_seconds=10)
+    wait_for(lambda: not any(map(started_ticks, process_ids)), "etcd and API server to end", timeout_seconds=180)
     subprocess.run(["rm", "-r", folder], check=True)
 
 

@@ -37,7 +37,7 @@ def whole_and_same_container_afterwards(own_cluster: Cluster, url: str) -> Itera
     before = _container(own_cluster)
     yield
     own_cluster.wait_until_usable()
-    wait_for(lambda: _answers(url), "the pod to answer", timeout_seconds=30)
+    wait_for(lambda: _answers(url), "the pod to answer", timeout_seconds=180)
     assert _container(own_cluster) == before
 
 
@@ -58,12 +58,12 @@ def test_an_api_server_that_is_down_refuses_connections(own_cluster: Cluster, ur
 def test_a_node_whose_link_is_cut_is_seen_as_lost(own_cluster: Cluster, url: str) -> None:
     with faults.link_cut(own_cluster, "node-2"):
         assert not _answers(url)
-        wait_for(lambda: _is_lost(own_cluster, "node-2"), "node-2 to be seen as lost", timeout_seconds=120)
+        wait_for(lambda: _is_lost(own_cluster, "node-2"), "node-2 to be seen as lost", timeout_seconds=180)
 
 
 def test_a_node_whose_kubelet_is_down_is_seen_as_lost_and_keeps_its_gpus(own_cluster: Cluster, url: str) -> None:
     with faults.kubelet_down(own_cluster, "node-2"):
-        wait_for(lambda: _is_lost(own_cluster, "node-2"), "node-2 to be seen as lost", timeout_seconds=120)
+        wait_for(lambda: _is_lost(own_cluster, "node-2"), "node-2 to be seen as lost", timeout_seconds=180)
         assert _answers(url)
 
 

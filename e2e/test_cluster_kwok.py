@@ -22,7 +22,7 @@ def test_pods_run_on_nodes_that_exist_only_as_objects() -> None:
             pods = running.kubectl.json("get", "pods", "--field-selector=status.phase=Running")["items"]
             return sorted(pod["spec"]["nodeName"] for pod in pods)
 
-        wait_for(lambda: running_on() == sorted(names), "a Running pod on each node", timeout_seconds=120)
+        wait_for(lambda: running_on() == sorted(names), "a Running pod on each node", timeout_seconds=180)
 
 
 def _pod(number: int) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def test_no_write_while_nothing_happens(chain: Chain, space: Space) -> None:
 def _check_a_write_is_seen(log: AuditLog, service: Service, chain: Chain) -> None:
     """The judge can say guilty: a change of the spec leads to a write of the status, and it is counted."""
     service.patch({"policy": {"window": "6s"}})
-    wait_for(lambda: bool(chain.writes(log)), "a write in the audit log", timeout_seconds=30)
+    wait_for(lambda: bool(chain.writes(log)), "a write in the audit log", timeout_seconds=180)
     assert {(write.resource, write.namespace) for write in chain.writes(log)} == {
         (f"{names.PLURAL}/status", service.namespace)
     }

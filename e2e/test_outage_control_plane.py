@@ -30,7 +30,7 @@ def test_requests_are_served_without_a_control_plane(chain: Chain, space: Space)
             served = len(load.outcomes) - before
         chain.cluster.wait_until_usable()
         chain.start_operator()
-        service.wait_settled(120)
+        service.wait_settled(180)
         load.wait_for_answers(8)
     assert load.failures() == []
     assert served > 0.9 * 4 * OUTAGE_SECONDS

@@ -66,7 +66,7 @@ def _check_second_apply(space: Space, service: Service, manifest: dict[str, Any]
         space.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", stdin=_json(manifest))
     seen = service.get()["metadata"]
     assert seen["generation"] == 1
-    wait_for(lambda: service.status()["observedGeneration"] == 1, "the operator to have seen it", timeout_seconds=10)
+    wait_for(lambda: service.status()["observedGeneration"] == 1, "the operator to have seen it", timeout_seconds=180)
     assert _versions(space) == before
 
 

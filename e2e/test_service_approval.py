@@ -35,7 +35,7 @@ def test_a_decision_waits_for_its_approval(space: Space) -> None:
 def _decided(service: Service, reason: str) -> str:
     """Wait for a decision that is held for a reason; its plan's id."""
     words = f"a decision held as {reason}"
-    status = service.wait_for(lambda status: status.get("lastDecision", {}).get("reason") == reason, words, 60)
+    status = service.wait_for(lambda status: status.get("lastDecision", {}).get("reason") == reason, words, 180)
     assert status["lastDecision"]["action"] == "Hold"
     assert status["layout"] == "DP"
     assert status.get("transitionHistory", []) == []

@@ -48,18 +48,18 @@ def test_the_other_node_takes_over(chain: Chain, space: Space) -> None:
     survivor = next(pod for pod in service.pods() if pod["spec"]["nodeName"] == kept)["metadata"]["name"]
     cluster.route_services_via(kept)
     with faults.link_cut(cluster, lost):
-        wait_for(lambda: _is_lost(cluster, lost), f"{lost} to be seen as lost", timeout_seconds=120)
-        wait_for(lambda: _nodes(service) == [kept] * PODS, f"all pods on {kept}", timeout_seconds=150)
-        service.wait_settled(120)
+        wait_for(lambda: _is_lost(cluster, lost), f"{lost} to be seen as lost", timeout_seconds=180)
+        wait_for(lambda: _nodes(service) == [kept] * PODS, f"all pods on {kept}", timeout_seconds=180)
+        service.wait_settled(180)
         assert complete(service.url(), PROMPT, model="simulated").text == text
         after = service.uids()
     assert set(after.values()) & set(before.values()) == {before[survivor]}
     assert len(after) == PODS
     cluster.wait_until_usable()
     back = [cluster.node(lost)]
-    wait_for(lambda: not running_in(back, space.name), f"the old containers on {lost} to end", timeout_seconds=150)
+    wait_for(lambda: not running_in(back, space.name), f"the old containers on {lost} to end", timeout_seconds=180)
     assert service.uids() == after
-    service.wait_settled(60)
+    service.wait_settled(180)
     assert complete(service.url(), PROMPT, model="simulated").text == text
 
 

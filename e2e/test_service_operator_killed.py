@@ -25,7 +25,7 @@ def test_the_outcome_is_told_by_the_next_operator(chain: Chain, space: Space) ->
         service.patch({"override": {"role": "Prefill", "until": FOREVER}})
         begun = service.wait_for(lambda status: status.get("transition") is not None, "the transition to begin")
         chain.kill_operator()
-        ended = service.wait_for(lambda status: bool(status.get("transitionHistory")), "its outcome in status", 120)
+        ended = service.wait_for(lambda status: bool(status.get("transitionHistory")), "its outcome in status", 180)
     assert load.failures() == []
     _check_one_outcome(begun["transition"], ended)
     service.wait_settled()

@@ -26,7 +26,7 @@ def test_only_answers_that_the_pod_had_begun_break(chain: Chain, space: Space) -
         kill_processes(chain.cluster, before["chat-0"], "")
         service.kubectl("delete", "pod", "chat-0", "-n", space.name, "--force", "--grace-period=0")
         service.wait_for(lambda status: len(_serving(status)) == 1, "the loss in status")
-        service.wait_settled(120)
+        service.wait_settled(180)
         load.wait_for_answers(16)
     after = service.uids()
     assert set(after.values()) & set(before.values()) == {before["chat-1"]}

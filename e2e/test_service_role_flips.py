@@ -17,7 +17,7 @@ PODS = 4
 ROLES = [{"name": "Prefill", "replicas": 2, "min": 0}, {"name": "Decode", "replicas": 2, "min": 0}]
 POLICY = {"dwell": "0s", "cooldown": "0s", "window": "5s"}
 FOREVER = "2099-01-01T00:00:00Z"
-ROUND_SECONDS = 60
+ROUND_SECONDS = 180
 
 
 def test_flips_lose_nothing(space: Space) -> None:

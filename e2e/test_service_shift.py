@@ -46,7 +46,7 @@ def test_a_threshold_changes_under_a_running_pod(space: Space) -> None:
     assert moved(service, before) == {"SP"}
 
     service.patch({"override": {"layout": "TP", "until": FOREVER}})
-    service.wait_for(lambda status: layouts(status) == ["TP"], "layout TP", 60)
+    service.wait_for(lambda status: layouts(status) == ["TP"], "layout TP", 180)
     assert answer(service) == text
     check(service, pods)
 
@@ -72,7 +72,7 @@ def change(service: Service, tokens: int) -> None:
 
 def check(service: Service, pods: dict[str, str]) -> None:
     """The same pod, with proof of all that it did."""
-    service.wait_settled(60)
+    service.wait_settled(180)
     assert service.uids() == pods
     status = service.status()
     history = [(one["from"], one["to"], one["result"]) for one in status["transitionHistory"]]
@@ -112,7 +112,7 @@ def steps(service: Service) -> dict[str, float]:
         last, seen[0] = seen[0], _steps(service)
         return last == seen[0]
 
-    wait_for(still, "the steps to stand still", timeout_seconds=30, interval_seconds=2.5)
+    wait_for(still, "the steps to stand still", timeout_seconds=180, interval_seconds=2.5)
     return seen[0]
 
 

@@ -40,17 +40,17 @@ def test_flips_of_real_engines_keep_the_text(space: Space) -> None:
     assert pulled(service) > 0, "the decode pod pulled KV from the prefill pod"
 
     service.patch({"roles": LOOSE, "override": {"role": "Decode", "until": FOREVER}})
-    service.wait_for(lambda status: _serving(status) == ["Decode", "Decode"], "role Decode on both pods", 90)
+    service.wait_for(lambda status: _serving(status) == ["Decode", "Decode"], "role Decode on both pods", 180)
     assert _text(service) == text
     service.patch({"roles": ROLES, "override": None})
-    service.wait_for(lambda status: _serving(status) == ["Decode", "Prefill"], "one pod of each role", 90)
+    service.wait_for(lambda status: _serving(status) == ["Decode", "Prefill"], "one pod of each role", 180)
     assert _text(service) == text
     _check(service, before, pods)
 
 
 def _check(service: Service, before: dict[str, str], pods: dict[str, str]) -> None:
     """Same pods, each with proof of what it did."""
-    service.wait_settled(60)
+    service.wait_settled(180)
     assert service.uids() == pods
     status = service.status()
     history = status["transitionHistory"]

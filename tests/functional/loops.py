@@ -19,7 +19,7 @@ class LoopThread:
         self._loop = self._runner.get_loop()
         self._thread.start()
 
-    def run(self, work: Coroutine[Any, Any, _T], seconds: float = 20.0) -> _T:
+    def run(self, work: Coroutine[Any, Any, _T], seconds: float = 60.0) -> _T:
         """Result of a coroutine that runs in the thread; ``TimeoutError`` when it takes too long."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(seconds)
 

@@ -54,7 +54,7 @@ class Load:
         """Seconds since the load began, the clock of ``Outcome.sent_at``."""
         return time.monotonic() - self._begin
 
-    def wait_for_answers(self, count: int, timeout_seconds: float = 60) -> None:
+    def wait_for_answers(self, count: int, timeout_seconds: float = 180) -> None:
         """Return when ``count`` more requests have ended."""
         wanted = len(self.outcomes) + count
         wait_for(lambda: len(self.outcomes) >= wanted, f"{count} more answers", timeout_seconds=timeout_seconds)

@@ -43,7 +43,7 @@ class Service:
         words = ["wait", f"{RESOURCE}/{self.name}", "--for=condition=Ready", f"--timeout={timeout_seconds}s"]
         self.kubectl(*self._words(*words), timeout_seconds=timeout_seconds + 10)
 
-    def wait_for(self, condition: Callable[[Status], bool], what: str, timeout_seconds: float = 60) -> Status:
+    def wait_for(self, condition: Callable[[Status], bool], what: str, timeout_seconds: float = 180) -> Status:
         """Return the first status for which ``condition`` holds."""
         last: list[Status] = [{}]
 
@@ -63,7 +63,7 @@ class Service:
         """Set an annotation, given as ``name=value``, or remove one, given as ``name-``."""
         self.kubectl(*self._words("annotate", RESOURCE, self.name, "--overwrite", annotation))
 
-    def wait_settled(self, timeout_seconds: float = 60) -> Status:
+    def wait_settled(self, timeout_seconds: float = 180) -> Status:
         """Return when every pod that the spec asks for serves, and nothing is being made, removed or changed."""
         wanted = {"Ready": "True", "EnginesReady": "True", "Reconciling": "False", "Shifting": "False"}
 

@@ -18,13 +18,13 @@ SPLIT = {"roles": [{"name": "Prefill", "replicas": 2, "min": 1}, {"name": "Decod
 def test_an_order_is_followed_until_every_pod_is_as_ordered(space: Space, run: Run) -> None:
     space.apply(**LAYOUTS, **SPLIT, policy=QUICK)
     space.serve(4)
-    said = run("shift", "chat", "DP", "--wait", "--timeout", "60s")
+    said = run("shift", "chat", "DP", "--wait", "--timeout", "180s")
     assert (said.code, said.err) == (0, "")
     committed = [line for line in said.out.splitlines() if ": TP -> DP: Committed in " in line]
     assert len(committed) == 4
     assert all(line.endswith("epoch 1, 8 ranks, 1 probe token, 1 router") for line in committed)
     assert [pod["layout"] for pod in space.status()["pods"]] == ["DP"] * 4
-    said = run("flip", "chat", "Prefill", "--wait", "--timeout", "60s", "-o", "json")
+    said = run("flip", "chat", "Prefill", "--wait", "--timeout", "180s", "-o", "json")
     assert said.code == 0
     assert {role["name"]: role["ready"] for role in said.json["status"]["roles"]} == {"Prefill": 3, "Decode": 1}
     assert ": Decode -> Prefill: Committed in " in said.err
@@ -38,7 +38,7 @@ def test_a_transition_that_is_rolled_back_ends_the_wait_and_the_order_stands(spa
     space.apply(**LAYOUTS, policy=QUICK)
     (sidecar,) = space.serve(1).values()
     sidecar.fails = True
-    said = run("shift", "chat", "DP", "--wait", "--timeout", "60s")
+    said = run("shift", "chat", "DP", "--wait", "--timeout", "180s")
     assert said.code == 1
     assert "Layout of chat-0: TP -> DP: RolledBack: VerificationFailed" in said.err
     assert (override(space) or {})["layout"] == "DP"

@@ -55,7 +55,7 @@ def writes(log: AuditLog, spaces: Collection[Space]) -> list[Write]:
     return [write for write in log.writes("gearshift-operator") if write.namespace in names_of]
 
 
-def settles(spaces: Sequence[Space], desired: Callable[[Space], bool], what: str, seconds: float = 40.0) -> None:
+def settles(spaces: Sequence[Space], desired: Callable[[Space], bool], what: str, seconds: float = 120.0) -> None:
     """``desired`` comes true of each, the operator's writes about them end, and then it still is true."""
     log = AuditLog(spaces[0].cluster.audit_log)
     log.mark()
@@ -66,7 +66,7 @@ def settles(spaces: Sequence[Space], desired: Callable[[Space], bool], what: str
         assert desired(space), f"{space.name}: not any more: {what}"
 
 
-def stops_writing(spaces: Sequence[Space], log: AuditLog, seconds: float = 40.0) -> None:
+def stops_writing(spaces: Sequence[Space], log: AuditLog, seconds: float = 120.0) -> None:
     """Within ``seconds`` there are `QUIET_SECONDS` in which the operator writes nothing about the namespaces."""
     deadline = time.monotonic() + seconds
     count, since = len(writes(log, spaces)), time.monotonic()

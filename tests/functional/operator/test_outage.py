@@ -33,10 +33,10 @@ def test_work_goes_on_soon_after_the_api_server_is_back(
         with fault(cluster):  # type: ignore[operator]
             time.sleep(14)  # longer than the lease may go without renewal
             assert one.process.poll() is None
-        until(lambda: cluster.kubectl.succeeds("get", "--raw", "/readyz"), "the API server", 30)
+        until(lambda: cluster.kubectl.succeeds("get", "--raw", "/readyz"), "the API server", 120)
         back = time.monotonic()
         space.apply(roles=[{"name": "Unified", "replicas": 2}])
         space.kubelet.run_all(2, 60)
-        until(lambda: space.status()["readyReplicas"] == 2, "the second pod to serve", 60)
+        until(lambda: space.status()["readyReplicas"] == 2, "the second pod to serve", 120)
         assert time.monotonic() - back < 60
         assert len(sidecar.tokens) > asked

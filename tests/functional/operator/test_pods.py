@@ -95,7 +95,7 @@ def test_a_service_made_again_under_its_name_gets_children_of_its_own(cluster: F
     space.apply()
     new = space.get("gsvc", "chat")["metadata"]["uid"]
     assert new != old
-    until(lambda: len(space.kubelet.pods()) == 1 and _owner(space.kubelet.pods()[0]) == new, "a pod of the new one", 60)
+    until(lambda: len(space.kubelet.pods()) == 1 and _owner(space.kubelet.pods()[0]) == new, "a pod of the new one", 120)
     space.serve(1)
 
 
@@ -114,7 +114,7 @@ def test_pods_of_an_unready_node_wait_while_no_other_node_could_run_them(cluster
     time.sleep(6)  # three times the grace
     assert [pod["metadata"]["uid"] for pod in space.kubelet.pods()] == [uid]
     put_node(cluster, "spare", ready=True)
-    until(lambda: uid not in space.uids(), "the pod to be replaced", 30)
+    until(lambda: uid not in space.uids(), "the pod to be replaced", 120)
     for node in ("away", "spare"):
         cluster.kubectl("delete", "node", node)
 
@@ -123,7 +123,7 @@ def test_pods_of_an_unready_node_wait_while_no_other_node_could_run_them(cluster
 def test_evictions_go_one_by_one_and_what_they_take_is_made_again(cluster: FastCluster, space: Space) -> None:
     space.apply(roles=[{"name": "Unified", "replicas": 2}])
     space.serve(2)
-    until(lambda: space.get("pdb", "chat")["status"].get("disruptionsAllowed") == 1, "the budget to be counted", 40)
+    until(lambda: space.get("pdb", "chat")["status"].get("disruptionsAllowed") == 1, "the budget to be counted", 120)
     old = [pod["metadata"] for pod in space.kubelet.pods()]
     results = [evict(cluster, space, pod["name"]) for pod in old]
     assert results == [True, False]
@@ -145,5 +145,5 @@ def test_a_service_deleted_while_its_pods_are_made_leaves_nothing(cluster: FastC
     space.apply(roles=[{"name": "Unified", "replicas": 60}])
     until(space.kubelet.pods, "the first pods")
     cluster.kubectl("delete", "gsvc", "chat", "-n", space.name, "--timeout=20s")
-    until(lambda: not space.kubelet.pods(), "all pods to go", 60)
+    until(lambda: not space.kubelet.pods(), "all pods to go", 120)
     assert not [body for body in space.items("services", "deployments", "pdb") if "ownerReferences" in body["metadata"]]

@@ -84,7 +84,7 @@ def test_a_pod_that_dies_in_any_phase(spaces: list[Space]) -> None:
 
 def bring_to(space: Space, sidecar: Sidecar, phase: PodPhase) -> None:
     """Let the pod reach a phase of the transition that has been ordered, and stay in it."""
-    until(lambda: sidecar.state.transition, "the order", 40)
+    until(lambda: sidecar.state.transition, "the order", 120)
     sidecar.reach(phase)
     until(lambda: shown_phase(space) == phase, f"status to say {phase}")
 
@@ -99,8 +99,8 @@ def test_a_sidecar_that_says_yes_and_does_nothing(space: Space) -> None:
     sidecar, uid = begun(space)
     sidecar.pretends = True
     order(space)
-    until(lambda: results(space) == [("Failed", "TransitionForgotten")], "the failure to be told", 40)
-    until(lambda: len(results(space)) == 2, "another try", 40)
+    until(lambda: results(space) == [("Failed", "TransitionForgotten")], "the failure to be told", 120)
+    until(lambda: len(results(space)) == 2, "another try", 120)
     assert len({each.id for each in sidecar.orders}) == len(sidecar.orders) == 2
     second, first = history(space)
     pause = datetime.fromisoformat(second["startedAt"]) - datetime.fromisoformat(first["finishedAt"])
@@ -115,7 +115,7 @@ def test_a_sidecar_that_never_comes_to_an_end(space: Space) -> None:
     sidecar, uid = begun(space)
     sidecar.hold.set()
     order(space)
-    until(lambda: ("Failed", "TransitionOverdue") in results(space), "the failure to be told", 40)
+    until(lambda: ("Failed", "TransitionOverdue") in results(space), "the failure to be told", 120)
     until(lambda: uid not in uids(space), "the pod to go")
     settles([space], done, "a new pod to have the layout", 60)
     assert results(space) == [("Failed", "TransitionOverdue"), ("Committed", "Verified")]
@@ -125,11 +125,11 @@ def test_a_sidecar_that_falls_silent_and_comes_back(space: Space) -> None:
     sidecar, uid = begun(space)
     sidecar.hold.set()
     order(space)
-    until(lambda: space.is_true("Shifting"), "the transition to run", 40)
+    until(lambda: space.is_true("Shifting"), "the transition to run", 120)
     space.kubelet.silence(uid)
     log = AuditLog(space.cluster.audit_log)
     log.mark()
-    until(lambda: results(space) == [("Failed", "TransitionOverdue")], "the failure to be told", 40)
+    until(lambda: results(space) == [("Failed", "TransitionOverdue")], "the failure to be told", 120)
     stops_writing([space], log)
     assert uids(space) == [uid]
     sidecar.hold.clear()

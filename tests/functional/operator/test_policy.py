@@ -73,7 +73,7 @@ def test_without_metrics_nothing_is_proposed(space: Space, prometheus: Prometheu
     space.apply(**LAYOUTS, policy=QUICK)
     (sidecar,) = space.serve(1).values()
     until(lambda: space.condition("MetricsAvailable").get("reason") == "MetricsMissing", "the metrics to be missed")
-    until(lambda: space.status()["lastDecision"]["reason"] == "MetricsMissing", "the decision to say so", 30)
+    until(lambda: space.status()["lastDecision"]["reason"] == "MetricsMissing", "the decision to say so", 120)
     assert sidecar.orders == []
 
 
@@ -81,13 +81,13 @@ def test_a_proposal_waits_for_its_approval_and_then_acts(space: Space, prometheu
     prometheus.values = dict(BUSY)
     space.apply(**LAYOUTS, policy={**QUICK, "actuation": "Approve"})
     (sidecar,) = space.serve(1).values()
-    until(lambda: space.condition("LayoutConverged").get("reason") == "AwaitingApproval", "a proposal", 60)
+    until(lambda: space.condition("LayoutConverged").get("reason") == "AwaitingApproval", "a proposal", 120)
     decision = space.status()["lastDecision"]
     assert (decision["action"], decision["reason"]) == ("Hold", "AwaitingApproval")
     assert sidecar.orders == []
     plan = decision["plan"]
     space.cluster.kubectl("annotate", "gsvc", "chat", f"gearshift.dev/approve={plan}", "-n", space.name)
-    until(lambda: space.status().get("transitionHistory"), "the approved transition to end", 40)
+    until(lambda: space.status().get("transitionHistory"), "the approved transition to end", 120)
     (order,) = sidecar.orders
     assert (order.id, order.to) == (f"{plan}-chat-0", "DP")
 
@@ -96,7 +96,7 @@ def test_an_approval_that_is_over_approves_nothing(space: Space, prometheus: Pro
     prometheus.values = dict(BUSY)
     space.apply(**LAYOUTS, policy={**QUICK, "actuation": "Approve"})
     (sidecar,) = space.serve(1).values()
-    until(lambda: space.condition("LayoutConverged").get("reason") == "AwaitingApproval", "a proposal", 60)
+    until(lambda: space.condition("LayoutConverged").get("reason") == "AwaitingApproval", "a proposal", 120)
     value = f"gearshift.dev/approve={space.status()['lastDecision']['plan']}@2020-01-01T00:00:00Z"
     space.cluster.kubectl("annotate", "gsvc", "chat", value, "-n", space.name)
     until(lambda: space.status()["lastDecision"]["reason"] == "ApprovalExpired", "the end of the approval to be told")
@@ -119,8 +119,8 @@ def test_auto_acts_by_itself_unless_the_service_is_held(space: Space, prometheus
     space.apply(**LAYOUTS, policy=QUICK)
     space.cluster.kubectl("annotate", "gsvc", "chat", "gearshift.dev/hold=true", "-n", space.name)
     (sidecar,) = space.serve(1).values()
-    until(lambda: space.status()["lastDecision"]["reason"] == "HumanHold", "the hold to be told", 60)
+    until(lambda: space.status()["lastDecision"]["reason"] == "HumanHold", "the hold to be told", 120)
     assert sidecar.orders == []
     space.cluster.kubectl("annotate", "gsvc", "chat", "gearshift.dev/hold-", "-n", space.name)
-    until(lambda: sidecar.orders, "the transition", 40)
+    until(lambda: sidecar.orders, "the transition", 120)
     assert sidecar.orders[0].to == "DP"

@@ -49,14 +49,14 @@ def test_answers_that_can_not_be_believed(spaces: dict[str, Space], prometheus: 
         space.apply(**LAYOUTS, policy=QUICK)
     sidecars = {fault: space.serve(1)["chat-0"] for fault, space in spaces.items()}
     for space in spaces.values():
-        until(partial(unbelieved, space), f"{space.name}: the fault to be told", 30)
+        until(partial(unbelieved, space), f"{space.name}: the fault to be told", 120)
     all_spaces = list(spaces.values())
     log = AuditLog(all_spaces[0].cluster.audit_log)
     log.mark()
     stops_writing(all_spaces, log)
     log.mark()
     asked = dict(prometheus.asked)
-    until(lambda: all(prometheus.asked[name] > asked[name] for name in asked), "all to be read anew", 30)
+    until(lambda: all(prometheus.asked[name] > asked[name] for name in asked), "all to be read anew", 120)
     stops_writing(all_spaces, log)
     assert writes(log, all_spaces) == []
     assert [fault for fault, sidecar in sidecars.items() if sidecar.orders] == []

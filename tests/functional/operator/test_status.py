@@ -41,7 +41,7 @@ def test_scale_adds_and_removes_pods(space: Space) -> None:
     space.kubelet.run_all(3)
     until(lambda: space.status()["readyReplicas"] == 3, "three pods to serve")
     space.cluster.kubectl("scale", "gsvc/chat", "--replicas=1", "-n", space.name)
-    until(lambda: len(space.kubelet.pods()) == 1, "two pods to go", 40)
+    until(lambda: len(space.kubelet.pods()) == 1, "two pods to go", 120)
     until(lambda: space.status()["replicas"] == 1, "status to say so")
 
 
@@ -68,7 +68,7 @@ def test_scale_to_nothing_and_back(space: Space, leader: Operator) -> None:
     space.apply(roles=[{"name": "Unified", "replicas": 2, "min": 0}], policy={"window": "5s"})
     space.serve(2)
     space.cluster.kubectl("scale", "gsvc/chat", "--replicas=0", "-n", space.name)
-    until(lambda: not space.kubelet.pods(), "all pods to go", 40)
+    until(lambda: not space.kubelet.pods(), "all pods to go", 120)
     until(lambda: space.condition("Ready").get("reason") == "ScaledToZero", "status to say so")
     until(lambda: space.condition("Reconciling").get("status") == "False", "the service to be quiet")
     assert space.is_true("Ready")

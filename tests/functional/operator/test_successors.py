@@ -84,7 +84,7 @@ def test_a_write_of_a_leader_that_was_replaced_while_it_was_on_its_way(
     free_the_lease(cluster)
     space.apply(roles=unified(1), policy=HASTY)
     first = Operator(cluster, tmp_path, "first", server=proxy.url).start()
-    until(first.leads, "the first to lead", 30)
+    until(first.leads, "the first to lead", 120)
     space.serve(1)
     (kept,) = (pod["metadata"]["uid"] for pod in space.kubelet.pods())
     with proxy.gate(creates_pods):
@@ -94,7 +94,7 @@ def test_a_write_of_a_leader_that_was_replaced_while_it_was_on_its_way(
         written = len(proxy.written)
         space.apply(roles=unified(1), policy=HASTY)
         second = Operator(cluster, tmp_path, "second").start()
-        until(second.leads, "the second to lead", 40)
+        until(second.leads, "the second to lead", 120)
         assert token(second) > token(first)
         first.process.send_signal(signal.SIGCONT)
         assert first.process.wait(20) == 3
@@ -124,7 +124,7 @@ def test_lists_from_the_past_take_nothing_away(
             space.serve(3)
             before = space.uids()
             proxy.break_watches("gone")
-            until(lambda: len([path for path in proxy.lagged if "inferenceservices" in path]) >= 2, "old lists", 20)
+            until(lambda: len([path for path in proxy.lagged if "inferenceservices" in path]) >= 2, "old lists", 120)
             settles([space], lambda one: as_the_spec_says(one, 3), "three pods and all children")
         assert space.uids() == before
 
@@ -134,7 +134,7 @@ def test_an_operator_that_begins_with_lists_from_the_past(
 ) -> None:
     free_the_lease(cluster)
     first = Operator(cluster, tmp_path, "first", server=proxy.url).start()
-    until(first.leads, "the first to lead", 30)
+    until(first.leads, "the first to lead", 120)
     space.apply(roles=unified(2), policy=HASTY)
     space.serve(2)
     old = space.uids()

@@ -39,7 +39,7 @@ def test_an_ordered_layout_is_carried_out_with_proof(space: Space, leader: Opera
     (sidecar,) = space.serve(1).values()
     sidecar.hold.set()
     space.apply(**ordered("DP"))
-    until(lambda: space.is_true("Shifting"), "the transition to run", 40)
+    until(lambda: space.is_true("Shifting"), "the transition to run", 120)
     assert space.status()["transition"]["to"] == "DP"
     assert space.condition("LayoutConverged")["status"] == "False"
     sidecar.hold.clear()
@@ -62,11 +62,11 @@ def test_a_transition_that_rolls_back_is_told_and_tried_again_under_another_id(s
     (sidecar,) = space.serve(1).values()
     sidecar.fails = True
     space.apply(**ordered("DP"))
-    until(lambda: history(space), "the transition to end", 40)
+    until(lambda: history(space), "the transition to end", 120)
     assert history(space)[-1]["result"] == "RolledBack"
     assert history(space)[-1]["reason"] == "VerificationFailed"
     sidecar.fails = False
-    until(lambda: history(space)[0]["result"] == "Committed", "a later try to succeed", 40)
+    until(lambda: history(space)[0]["result"] == "Committed", "a later try to succeed", 120)
     assert len({order.id for order in sidecar.orders}) == len(sidecar.orders) >= 2
     assert "TransitionRolledBack" in events(space)
 
@@ -76,7 +76,7 @@ def test_a_pod_that_goes_away_during_its_transition_is_told_as_lost(space: Space
     (sidecar,) = space.serve(1).values()
     sidecar.hold.set()
     space.apply(**ordered("DP"))
-    until(lambda: space.is_true("Shifting"), "the transition to run", 40)
+    until(lambda: space.is_true("Shifting"), "the transition to run", 120)
     space.cluster.kubectl("delete", "pod", "chat-0", "-n", space.name, "--wait=false")
     (record,) = until(lambda: history(space), "the transition to end")
     assert (record["result"], record["reason"]) == ("Failed", "PodLost")
@@ -89,6 +89,6 @@ def test_pods_take_the_layout_of_their_role(space: Space) -> None:
     sidecars = space.serve(2).values()
     assert sorted((each.state.role, each.state.layout) for each in sidecars) == [("Decode", "TP"), ("Prefill", "DP")]
     space.apply(**LAYOUTS, roles=[{**roles[0], "layout": "TP"}, {**roles[1], "layout": "DP"}])
-    until(lambda: len(history(space)) == 2, "two transitions", 60)
+    until(lambda: len(history(space)) == 2, "two transitions", 120)
     assert sorted((each.state.role, each.state.layout) for each in sidecars) == [("Decode", "DP"), ("Prefill", "TP")]
     until(lambda: space.is_true("LayoutConverged"), "the layouts to be as the spec says")

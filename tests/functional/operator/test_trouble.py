@@ -74,7 +74,7 @@ def test_a_pod_that_a_transition_left_without_a_state_is_replaced(space: Space) 
     sidecars = space.serve(2)
     old = space.uids()
     fail(sidecars["chat-1"], TransitionResult.FAILED, "neither DP nor TP answers")
-    until(lambda: len(old & space.uids()) == 1, "the pod to go", 40)
+    until(lambda: len(old & space.uids()) == 1, "the pod to go", 120)
     space.serve(2)
 
 

@@ -28,7 +28,7 @@ OWN_NAMESPACE = "gearshift-system"
 IMAGE = "gearshift.local/gearshift:dev"
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = 20.0) -> Any:
+def until(condition: Callable[[], Any], what: str, seconds: float = 120.0) -> Any:
     """The first true value of ``condition``, asked until a deadline."""
     deadline = time.monotonic() + seconds
     while True:
@@ -121,7 +121,7 @@ def operator(
     """A leading operator process, ended on exit."""
     one = Operator(cluster, folder, name, server=server, **flags).start()
     try:
-        until(one.leads, "the operator to lead", 30)
+        until(one.leads, "the operator to lead", 120)
         yield one
     finally:
         one.stop()
@@ -146,7 +146,7 @@ class Kubelet:
         found: list[Json] = self._cluster.kubectl.json("get", "pods", "-n", self._namespace, "-l", selector)["items"]
         return sorted(found, key=lambda pod: str(pod["metadata"]["name"]))
 
-    def run_all(self, count: int, seconds: float = 20.0) -> dict[str, Sidecar]:
+    def run_all(self, count: int, seconds: float = 120.0) -> dict[str, Sidecar]:
         """Run pods as they come until ``count`` run and none is being deleted; sidecars by pod name."""
         return dict(until(lambda: self.running(count), f"{count} pods", seconds))
 

@@ -24,7 +24,7 @@ from gscluster.waiting import wait_for
 from tools.prometheus import render
 
 SCRAPE_SECONDS = 1
-DEADLINE_SECONDS = 40.0
+DEADLINE_SECONDS = 120.0
 Page = Callable[[float], str]  # seconds since the exporter began -> exposition
 
 

@@ -22,7 +22,7 @@ MODEL = "tiny"
 Engine = Callable[[web.Request, dict[str, Any]], Awaitable[web.StreamResponse]]
 
 
-async def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait for a condition, at most ``seconds``."""
     async with asyncio.timeout(seconds):
         while not condition():

@@ -22,7 +22,7 @@ from tests.functional.sidecar.fake_engine import Conduct, FakeEngine
 from tests.functional.sidecar.fake_host import FakeHost
 from tests.functional.sidecar.fake_kube import OPERATOR, ROUTER, FakeKube, token_of
 
-DEADLINE_SECONDS = 30.0
+DEADLINE_SECONDS = 120.0
 TIMINGS = Timings(
     engine_poll=0.01,
     idle_poll=0.02,

@@ -18,7 +18,7 @@ from typing import Any, Self
 import aiohttp
 
 REPOSITORY = Path(__file__).parents[3]
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 120.0
 _SERVING = re.compile(r"serving .* on port (\d+)")
 
 
