@@ -43,6 +43,10 @@ SCALE_DOWN: Final = "ScaleDown"
 PREFILL_PRESSURE: Final = "PrefillPressure"
 # Decode is under more pressure than prefill, beyond the band, for long enough.
 DECODE_PRESSURE: Final = "DecodePressure"
+# A role is hot while a pod of it starts, so a pod of another role that has slack stands in for it.
+BRIDGE: Final = "Bridge"
+# The pod that a bridge stood in for serves, so the bridge goes back to its role.
+BRIDGE_OVER: Final = "BridgeOver"
 # A role has fewer pods than its floor or more than its ceiling, so a pod changes role.
 ROLE_BOUNDS: Final = "RoleBounds"
 # Requests wait for compute, so pods take the layout with the most throughput.

@@ -72,6 +72,14 @@ class TransitionKind(StrEnum):
     ROLE = "Role"
 
 
+class BridgePhase(StrEnum):
+    """How far a bridge is: a pod that stands in, in another role, for one that starts."""
+
+    GOING = "Going"  # on its way to the role
+    STANDING = "Standing"  # serves in the role
+    RETURNED = "Returned"  # serves in its own role again, before the other pod serves
+
+
 class TransitionResult(StrEnum):
     """How a transition ended."""
 

@@ -3,10 +3,15 @@
 
 from dataclasses import dataclass
 
+from gearshift.api import reasons
 from gearshift.api.v1alpha1 import InferenceServiceSpec
 from gearshift.api.vocabulary import Role
 from gearshift.policy.fleet import Fleet
+from gearshift.policy.plan import Hold, Memory
+from gearshift.policy.role import flips
+from gearshift.policy.snapshot import Snapshot
 from gearshift.policy.targets import ceiling
+from gearshift.policy.verdict import Source, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +48,13 @@ def broken_bound(spec: InferenceServiceSpec, fleet: Fleet) -> Mend | None:
             taker = min(room, key=lambda other: (spare[other], counts[other]))
             return Mend(role, taker, f"{role} has {counts[role]} pods, its ceiling is {top}")
     return None
+
+
+def bounds_verdict(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Verdict | None:
+    """Transitions that mend a broken floor or ceiling; None when none is broken. The spec orders it: no metrics."""
+    bound = broken_bound(snapshot.spec, fleet)
+    if bound is None:
+        return None
+    candidates = flips(bound.donor, bound.receiver, fleet, memory, reasons.ROLE_BOUNDS)
+    hold = None if candidates else Hold(reasons.NO_SERVING_PODS, bound.message)
+    return Verdict(candidates, hold, {}, None, bound.message, Source.BOUNDS)

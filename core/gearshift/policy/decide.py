@@ -19,8 +19,8 @@ from gearshift.policy.layout import layout_verdict
 from gearshift.policy.override import active_override, override_verdict
 from gearshift.policy.plan import Action, DeletePod, Hold, Memory, Plan, Transit
 from gearshift.policy.repair import repair
-from gearshift.policy.role import role_verdict
 from gearshift.policy.rolelayout import role_layout_verdict
+from gearshift.policy.roles import roles_verdict
 from gearshift.policy.rollout import rollout
 from gearshift.policy.scaledown import scale_down
 from gearshift.policy.snapshot import Snapshot
@@ -139,8 +139,8 @@ def _verdicts(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> list[Verdict]
     if override is not None and ordered is not None and override.role is not None:
         return [ordered, layout_verdict(snapshot, memory, fleet)]
     if ordered is not None:
-        return [ordered, role_verdict(snapshot, memory, fleet)]
-    return [role_verdict(snapshot, memory, fleet), layout_verdict(snapshot, memory, fleet)]
+        return [ordered, roles_verdict(snapshot, memory, fleet)]
+    return [roles_verdict(snapshot, memory, fleet), layout_verdict(snapshot, memory, fleet)]
 
 
 def _ordered_by_spec(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> list[Verdict]:

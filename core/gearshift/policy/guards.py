@@ -237,6 +237,10 @@ CHAINS: Mapping[Source, tuple[Guard, ...]] = {
         human_hold, rollout_in_progress, transition_in_flight, restart_hold, dwell, transition_cost, cooldown, backoff,
         terminal_failure, undoing, hourly_limit, role_floor, role_ceiling, capacity_kept,
     ),
+    Source.BRIDGE: (
+        human_hold, rollout_in_progress, transition_in_flight, restart_hold, backoff, terminal_failure, hourly_limit,
+        role_floor, role_ceiling, capacity_kept,
+    ),
     Source.BOUNDS: (
         human_hold, rollout_in_progress, transition_in_flight, cooldown, backoff, terminal_failure, role_floor,
         role_ceiling, capacity_kept,

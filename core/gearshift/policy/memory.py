@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gearshift.api.v1alpha1.status import InferenceServiceStatus, TransitionRecord
-from gearshift.api.vocabulary import Role, TransitionResult
-from gearshift.policy import layout, role, scale
+from gearshift.api.vocabulary import TransitionResult
+from gearshift.policy import layout, roles, scale
 from gearshift.policy.approval import in_force, remember_approval
+from gearshift.policy.bridge import bridges, remembered_bridges, remembered_wish
 from gearshift.policy.capacity import learn
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.moves import moves, seen
@@ -32,6 +33,7 @@ def rebuild(now: float, status: InferenceServiceStatus) -> Memory:
         ),
         startups=remembered_startups(status.startup),
         approved=None if approval is None else Approved(approval.plan, now, approval.until.timestamp()),
+        bridges=remembered_bridges(status),
     )
 
 
@@ -54,6 +56,7 @@ def fold(memory: Memory, snapshot: Snapshot) -> Memory:
     | serving pod with another layout or role than when it last served | a move, kept for an hour |
     | pod that serves for the first time | its start-up time |
     | approval that is there | kept from when it was first seen, until it is taken away |
+    | bridge | see `gearshift.policy.bridge.bridges` |
     """
     approved = remember_approval(snapshot, memory)
     snapshot = in_force(snapshot, memory)
@@ -68,7 +71,10 @@ def fold(memory: Memory, snapshot: Snapshot) -> Memory:
         moves=moves(snapshot, memory, fleet),
         approved=approved,
         startups=startups(memory, fleet),
+        bridges=bridges(snapshot, memory, fleet),
+        bridge_wish=memory.bridge_wish,
     )
+    learnt = replace(learnt, bridge_wish=remembered_wish(snapshot, learnt, fleet))
     since = {key: memory.evidence_since.get(key, snapshot.at) for key in _wanted(snapshot, learnt, fleet)}
     kept = scale.remember(snapshot, replace(learnt, scale=memory.scale), fleet)
     return replace(learnt, evidence_since=since, scale=kept)
@@ -97,8 +103,6 @@ def _wanted(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> list[str]:
     wanted = layout.want(snapshot, memory, fleet)
     if not isinstance(wanted, Hold) and wanted.target is not None and (order is None or order.layout is None):
         keys.append(layout.evidence_key(wanted.target))
-    if snapshot.spec.role(Role.PREFILL) is not None and (order is None or order.role is None):
-        flip = role.want(snapshot, memory, fleet)
-        if flip.receiver is not None:
-            keys.append(role.evidence_key(flip.receiver))
+    if snapshot.spec.disaggregated and (order is None or order.role is None):
+        keys.extend(roles.evidence(snapshot, memory, fleet))
     return keys

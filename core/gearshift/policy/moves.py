@@ -2,6 +2,7 @@
 """What pods have become lately: seen on the pods themselves, so that it does not matter who ordered it."""
 
 from collections.abc import Iterator, Mapping
+from statistics import median
 
 from gearshift.api.vocabulary import TransitionKind
 from gearshift.policy import tuning
@@ -44,3 +45,9 @@ def latest_moves(snapshot: Snapshot, memory: Memory) -> Mapping[Change, Move]:
     """The latest move of each kind, from and to, of those of the last `tuning.REVERSAL_SECONDS`."""
     since = snapshot.at - tuning.REVERSAL_SECONDS
     return {(move.kind, move.from_, move.to): move for move in memory.moves if move.at > since}
+
+
+def usual_seconds(snapshot: Snapshot, kind: TransitionKind) -> float | None:
+    """Seconds that a change of this kind takes, draining included: the median of those that status tells, or None."""
+    took = [each.seconds for each in snapshot.ended if each.kind is kind and not each.failed]
+    return median(took) if took else None

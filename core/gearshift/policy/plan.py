@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gearshift.api.vocabulary import Layout, Role, TransitionKind
+from gearshift.api.vocabulary import BridgePhase, Layout, Role, TransitionKind
 from gearshift.policy.samples import Sample
 
 
@@ -141,6 +141,31 @@ class Approved:
 
 
 @dataclass(frozen=True, slots=True)
+class BridgeWish:
+    """A pod of ``donor`` should serve as ``receiver`` until the pod of uid ``awaits_uid``, which starts, serves."""
+
+    at: float
+    donor: Role
+    receiver: Role
+    awaits_uid: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """A pod stands in for one that starts; see `gearshift.policy.bridge`."""
+
+    pod: str
+    uid: str
+    from_: Role
+    to: Role
+    awaits: str  # name of the pod that starts
+    awaits_uid: str
+    phase: BridgePhase
+    served_at: float | None = None  # when the awaited pod was first seen serving
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """What must outlive a tick. Rebuilt from status (transition history) after a restart."""
 
@@ -156,3 +181,5 @@ class Memory:
     moves: tuple[Move, ...] = ()  # of the last hour, oldest first
     approved: Approved | None = None  # None: nobody has approved anything
     startups: Mapping[str, Startup] = field(default_factory=dict)  # uid of a pod that was seen to start -> how long
+    bridges: tuple[Bridge, ...] = ()
+    bridge_wish: BridgeWish | None = None  # the last one, as long as its order may not show yet

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from gearshift.api import reasons
 from gearshift.api.vocabulary import Layout, Role, TransitionKind
 from gearshift.policy import tuning
-from gearshift.policy.bounds import broken_bound
 from gearshift.policy.capacity import rate_per_pod, remembered
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.plan import Hold, Memory, Transit
 from gearshift.policy.pressure import Pressure, decode_pressure, prefill_pressure
 from gearshift.policy.snapshot import Snapshot
-from gearshift.policy.verdict import STEADY, Source, Verdict, by_rest, number
+from gearshift.policy.verdict import STEADY, Verdict, by_rest, number
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def _flip(context: _Context, pair: tuple[Role, Role], pressures: tuple[Pressure,
         return Want(hold=Hold(reasons.ROLE_FLOOR, f"{donor} has one serving pod"), inputs=inputs)
     if cool.value * donors / (donors - 1) > tuning.BAND * hot.value * receivers / (receivers + 1):
         return Want(hold=STEADY, inputs=inputs)
-    hold = _carries(context.snapshot, context.memory, context.fleet, donor)
+    hold = carries(context.snapshot, context.memory, context.fleet, donor)
     if hold is not None:
         return Want(hold=hold, inputs=inputs)
     reason = reasons.PREFILL_PRESSURE if receiver is Role.PREFILL else reasons.DECODE_PRESSURE
@@ -81,7 +80,7 @@ def _flip(context: _Context, pair: tuple[Role, Role], pressures: tuple[Pressure,
     return Want(donor, receiver, reason, message, inputs=inputs)
 
 
-def _carries(snapshot: Snapshot, memory: Memory, fleet: Fleet, donor: Role) -> Hold | None:
+def carries(snapshot: Snapshot, memory: Memory, fleet: Fleet, donor: Role) -> Hold | None:
     """Why one pod less of ``donor`` would not carry what it carries now, if that is known."""
     seen = [remembered(memory, donor, layout, snapshot) for layout in _layouts(fleet, donor)]
     capacity = min((value for value in seen if value is not None), default=None)
@@ -108,15 +107,7 @@ def evidence_key(receiver: Role) -> str:
 
 
 def role_verdict(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Verdict:
-    """Transitions that would bring the roles to the wanted split, best candidate first.
-
-    A broken floor or ceiling comes first and needs no metrics: the spec orders it.
-    """
-    bound = broken_bound(snapshot.spec, fleet)
-    if bound is not None:
-        candidates = flips(bound.donor, bound.receiver, fleet, memory, reasons.ROLE_BOUNDS)
-        hold = None if candidates else Hold(reasons.NO_SERVING_PODS, bound.message)
-        return Verdict(candidates, hold, {}, None, bound.message, Source.BOUNDS)
+    """Transitions between Prefill and Decode that pressure asks for, best candidate first."""
     if snapshot.spec.role(Role.PREFILL) is None:
         return Verdict(hold=STEADY)
     wanted = want(snapshot, memory, fleet)

@@ -15,6 +15,7 @@ from gearshift.api.conditions import Condition
 from gearshift.api.v1alpha1.status import (
     MAX_PODS,
     ApprovalStatus,
+    BridgeStatus,
     Decision,
     InferenceServiceStatus,
     LoadStatus,
@@ -25,6 +26,7 @@ from gearshift.api.v1alpha1.status import (
     TransitionRecord,
 )
 from gearshift.api.vocabulary import Role, TransitionKind
+from gearshift.policy.bridge import bridge_status
 from gearshift.policy.conditionview import Observed, conditions_of, invalid_conditions
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.history import moment
@@ -78,14 +80,14 @@ def status(snapshot: Snapshot, plan: Plan, previous: InferenceServiceStatus, rep
             transition=report.running,
             transition_history=list(report.history),
             last_decision=_decision(plan, previous.last_decision, snapshot.at),
-            **_remembered(given, fleet, previous, report),
+            **_remembered(given, plan, fleet, previous, report),
         )
     )
 
 
 def _remembered(
-    snapshot: Snapshot, fleet: Fleet, previous: InferenceServiceStatus, report: Report
-) -> dict[str, LoadStatus | StartupStatus | ApprovalStatus | None]:
+    snapshot: Snapshot, plan: Plan, fleet: Fleet, previous: InferenceServiceStatus, report: Report
+) -> dict[str, LoadStatus | StartupStatus | ApprovalStatus | list[BridgeStatus] | None]:
     """What is told from the memory; nothing without one."""
     memory = report.memory
     if memory is None:
@@ -94,6 +96,7 @@ def _remembered(
         "load": load_status(snapshot, memory, fleet, report.yardstick, previous.load),
         "startup": startup_status(memory, snapshot.revision),
         "approval": _approval(memory),
+        "bridges": bridge_status(memory, plan, fleet),
     }
 
 

@@ -33,6 +33,18 @@ HOT: Final = 0.9
 BAND: Final = 0.85
 """After a flip the donor's pressure must stay below this share of the receiver's, so that none asks for its reverse."""
 
+BRIDGE_SLACK: Final = 0.75
+"""Pressure that the pods left behind by a bridge may be under: less than `HOT`, so that they do not ask for it back."""
+
+BRIDGE_LEAST_SECONDS: Final = 15.0
+"""Time left of a start-up from which a bridge pays: with less, it stands hardly before it goes back."""
+
+BRIDGE_COSTS: Final = 4.0
+"""Times as long as a change of role takes, that must be left of a start-up: a bridge changes twice."""
+
+BRIDGE_WINDOWS: Final = 10.0
+"""Windows after which a bridge whose role needs it on, beside the pod that it awaited, is one no more."""
+
 DONOR_SHARE: Final = 0.85
 """Share of their known capacity at which the pods left behind by a flip may run."""
 

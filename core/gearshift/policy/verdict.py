@@ -15,6 +15,7 @@ class Source(StrEnum):
     """Where a wish comes from; it selects the chain of guards and whether actuation applies."""
 
     POLICY = "Policy"  # load says so
+    BRIDGE = "Bridge"  # the pod that a bridge stands in for has come
     BOUNDS = "Bounds"  # a role's floor or ceiling in the spec says so
     SPEC = "Spec"  # a setting of the spec that is carried out live says so
     OVERRIDE = "Override"  # a human says so

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from gearshift.api.v1alpha1 import InferenceServiceSpec
-from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind
-from gearshift.policy.plan import Capacity, Memory, Need, ScaleMemory
+from gearshift.api.vocabulary import BridgePhase, Layout, PodPhase, Role, TransitionKind
+from gearshift.policy.plan import Bridge, Capacity, Memory, Need, ScaleMemory
 from gearshift.policy.rates import EngineRates
 from gearshift.policy.samples import Sample
 from gearshift.policy.snapshot import InFlight, Metrics, PodView, Reading, Signal, Snapshot
@@ -168,7 +168,19 @@ def memories() -> st.SearchStrategy[Memory]:
         evidence_since=st.sets(st.sampled_from(KEYS), max_size=2).map(_evidence_without),
         capacity=st.dictionaries(st.sampled_from(CAPACITIES), capacity, max_size=3),
         scale=st.none() | scale_memories(),
+        bridges=bridge_memories(),
     )
+
+
+@st.composite
+def bridge_memories(draw: st.DrawFn) -> tuple[Bridge, ...]:
+    """At times a bridge between two of the pods."""
+    if draw(st.integers(0, 3)) < 3:
+        return ()
+    one, other = draw(st.lists(st.integers(0, 9), min_size=2, max_size=2, unique=True))
+    roles = draw(st.permutations([Role.PREFILL, Role.DECODE]))
+    phase = draw(st.sampled_from(BridgePhase))
+    return (Bridge(f"s-{one}", f"u-{one}", roles[0], roles[1], f"s-{other}", f"u-{other}", phase),)
 
 
 def scale_memories() -> st.SearchStrategy[ScaleMemory]:

@@ -165,7 +165,8 @@ def a_transition_of_the_policy_has_the_readings_it_needs(snapshot: Snapshot, mem
     for transit in transits(decide(snapshot, memory)):
         if transit.reason in (reasons.OVERRIDE, reasons.ROLE_BOUNDS):
             continue
-        scopes = (None,) if transit.kind is TransitionKind.LAYOUT else (Role.PREFILL, Role.DECODE)
+        split = {role for role in (Role.PREFILL, Role.DECODE) if Fleet.of(snapshot).serving_roles[role]}
+        scopes = (None,) if transit.kind is TransitionKind.LAYOUT else split
         for signal, scope in snapshot.metrics.readings:
             if scope in scopes and signal is Signal.WAITING:
                 assert snapshot.metrics.value(signal, scope) is not None

@@ -70,7 +70,7 @@ def test_nothing_recent_is_undone_on_old_evidence(snapshot: Snapshot, memory: Me
     folded = fold(replace(memory, moves=moves), snapshot)
     pods = {pod.name: pod for pod in Fleet.of(snapshot).live}
     for transit in transits(decide(snapshot, folded)):
-        if transit.reason in (*ORDERED, reasons.ROLE_BOUNDS):
+        if transit.reason in (*ORDERED, reasons.ROLE_BOUNDS, reasons.BRIDGE_OVER):
             continue
         pod = pods[transit.pod]
         before = pod.layout.value if transit.kind is TransitionKind.LAYOUT else pod.role.value

@@ -7,10 +7,11 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from gearshift.api.base import Model, Timestamp
 from gearshift.api.conditions import Condition
-from gearshift.api.vocabulary import Layout, PodPhase, Role, TransitionKind, TransitionResult
+from gearshift.api.vocabulary import BridgePhase, Layout, PodPhase, Role, TransitionKind, TransitionResult
 
 MAX_PODS = 64
 MAX_HISTORY = 10
+MAX_BRIDGES = 16
 Text = Annotated[str, Field(max_length=1024)]
 Short = Annotated[str, Field(max_length=253)]
 
@@ -91,6 +92,18 @@ class ApprovalStatus(StatusModel):
     until: Timestamp
 
 
+class BridgeStatus(StatusModel):
+    """A pod that stands in, in another role, for one that starts."""
+
+    pod: Short
+    uid: Short
+    from_: Role = Field(alias="from")
+    to: Role
+    awaits: Short = Field(description="The pod that starts; once it serves, the other one goes back.")
+    awaits_uid: Short = Field(alias="awaitsUID")
+    phase: BridgePhase
+
+
 class PhaseLoad(StatusModel):
     """What one phase of the requests is asked for, and what its pods could do."""
 
@@ -156,6 +169,9 @@ class InferenceServiceStatus(StatusModel):
     last_decision: Decision | None = None
     load: LoadStatus | None = None
     startup: StartupStatus | None = None
+    bridges: list[BridgeStatus] = Field(
+        default=[], max_length=MAX_BRIDGES, description="Pods that stand in, in another role, for pods that start."
+    )
     approval: ApprovalStatus | None = Field(
         default=None, description="The plan that a human has approved, and until when."
     )
