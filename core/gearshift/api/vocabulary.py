@@ -87,3 +87,32 @@ class TransitionResult(StrEnum):
     COMMITTED = "Committed"
     ROLLED_BACK = "RolledBack"
     FAILED = "Failed"
+
+
+class MetricSignal(StrEnum):
+    """What decisions read from Prometheus, each over ``policy.window``, as a spec names it."""
+
+    WAITING = "Waiting"  # requests that wait for capacity, sum over pods
+    RUNNING = "Running"  # requests in the batch, sum over pods
+    KV_USAGE = "KvUsage"  # used share of the KV cache, mean over pods, 0..1
+    REQUEST_RATE = "RequestRate"  # requests per second that get their first token
+    PROMPT_TOKEN_RATE = "PromptTokenRate"  # per second
+    GENERATION_TOKEN_RATE = "GenerationTokenRate"  # per second
+    PREFIX_HIT_SHARE = "PrefixHitShare"  # of prompt tokens, those whose KV was there already, 0..1
+    TRANSFERS_WAITING = "TransfersWaiting"  # requests whose KV cache is on its way from a prefill pod, sum over pods
+    TTFT_P90 = "TtftP90"  # seconds
+    ITL_P90 = "ItlP90"  # seconds
+
+
+class QueryScope(StrEnum):
+    """Pods that a query is about."""
+
+    SERVICE = "Service"  # all
+    UNIFIED = "Unified"  # those in that role
+    PREFILL = "Prefill"
+    DECODE = "Decode"
+
+    @property
+    def role(self) -> Role | None:
+        """The role, or None for the whole service."""
+        return None if self is QueryScope.SERVICE else Role(self.value)

@@ -44,8 +44,12 @@ class Scope:
     @property
     def matchers(self) -> str:
         """Label matchers without braces."""
-        pods = "|".join(_literal(pod) for pod in sorted(self.pods))
-        return f'namespace="{_quoted(self.namespace)}",pod=~"{_quoted(pods)}"'
+        return f'namespace="{quoted(self.namespace)}",pod=~"{quoted(self.pod_pattern)}"'
+
+    @property
+    def pod_pattern(self) -> str:
+        """A regular expression of RE2 that matches the names of the pods only."""
+        return "|".join(_literal(pod) for pod in sorted(self.pods))
 
     @property
     def required(self) -> int:
@@ -168,6 +172,6 @@ def _literal(value: str) -> str:
     return _SPECIAL.sub(r"\\\1", value)
 
 
-def _quoted(value: str) -> str:
+def quoted(value: str) -> str:
     """``value`` inside a double-quoted PromQL string."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -8,9 +8,16 @@ from gearshift.policy.snapshot import Reading, Signal
 
 QUIET = frozenset({Signal.TTFT_P90, Signal.ITL_P90, Signal.PREFIX_HITS})
 """Signals whose answer is NaN when nothing happened: `Reading.quiet`."""
+SHARES = frozenset({Signal.KV_USAGE, Signal.PREFIX_HITS})
+"""Signals between 0 and 1."""
+SHARE_SLACK = 0.02
+"""A share may be above 1 by so much: its counters are not read at one instant. It then is 1."""
+NO_SERIES = "no series: too few pods report"
 
 
-def reading(signal: Signal, body: Any, query: str, at: float, max_age_seconds: float) -> Reading:
+def reading(
+    signal: Signal, body: Any, query: str, at: float, max_age_seconds: float, no_series: str = NO_SERIES
+) -> Reading:
     """The reading that ``body``, a parsed answer of ``/api/v1/query``, stands for.
 
     | answer | value | why |
@@ -19,7 +26,10 @@ def reading(signal: Signal, body: Any, query: str, at: float, max_age_seconds: f
     | one number, older, or from the future by as much | None | names its age |
     | NaN of a quantile or a share | None, quiet | no requests in the window |
     | NaN or infinite | None | names it |
-    | no series | None | too few pods report, or their series are not steady |
+    | below 0 | None | names it |
+    | a share above 1 by at most `SHARE_SLACK` | 1 | |
+    | a share further above 1 | None | names it |
+    | no series | None | ``no_series``: too few pods report, or their series are not steady |
     | several series | None | their number |
     | an error, or anything else | None | Prometheus' words |
 
@@ -30,7 +40,7 @@ def reading(signal: Signal, body: Any, query: str, at: float, max_age_seconds: f
     except _UnreadableError as problem:
         return Reading(None, query=query, why=str(problem))
     if len(samples) != 1:
-        why = "no series: too few pods report" if not samples else f"{len(samples)} series where one was expected"
+        why = no_series if not samples else f"{len(samples)} series where one was expected"
         return Reading(None, samples=len(samples), query=query, why=why)
     when, value = samples[0]
     age = at - when
@@ -38,9 +48,19 @@ def reading(signal: Signal, body: Any, query: str, at: float, max_age_seconds: f
         return Reading(None, when, 1, query, f"newest sample is {age:.0f} s old, {max_age_seconds:.0f} s are allowed")
     if math.isnan(value) and signal in QUIET:
         return Reading(None, when, 0, query, "no requests in the window", quiet=True)
-    if not math.isfinite(value):
-        return Reading(None, when, 1, query, f"its value is {value}")
-    return Reading(value, when, 1, query)
+    impossible = _impossible(signal, value)
+    if impossible:
+        return Reading(None, when, 1, query, impossible)
+    return Reading(min(value, 1.0) if signal in SHARES else value, when, 1, query)
+
+
+def _impossible(signal: Signal, value: float) -> str:
+    """Why no signal of this kind has such a value; empty when one may."""
+    if not math.isfinite(value) or value < 0:
+        return f"its value is {value:g}"
+    if signal in SHARES and value > 1 + SHARE_SLACK:
+        return f"its value is {value:g}, which is no share of 0 to 1"
+    return ""
 
 
 class _UnreadableError(Exception):

@@ -74,7 +74,7 @@ class Gatherer:
         limit = service.spec.policy.drain_timeout.seconds + self._transition_grace_seconds
         stuck = {uid for uid, state in answers.items() if _stuck(state, at, limit)}
         views = self._views(records, answers, lost, stuck, _earlier(previous, records, started_at))
-        readings = await self._signals.read(meta.namespace, views, service.spec.policy.window.seconds, at)
+        readings = await self._signals.read(meta.name, meta.namespace, service.spec.policy, views, at)
         mapped = {record.name: _could_finish(record, lost=lost[record.uid]) for record in records}
         running, history = merged(previous, answers.values(), mapped, at, limit)
         measure = yardstick(service.spec, self._gpus(records))

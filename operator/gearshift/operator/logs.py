@@ -23,10 +23,10 @@ class _JsonFormatter(logging.Formatter):
 
 
 def set_up(level: str, form: str) -> None:
-    """Send all logs to standard error; kopf and httpx only speak when something is wrong."""
+    """Send all logs to standard error; kopf and aiohttp only speak when something is wrong."""
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter("%(asctime)s %(levelname)-7s %(name)s %(message)s")
     handler.setFormatter(_JsonFormatter() if form == "json" else text)
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    for noisy in ("kopf", "httpx", "httpcore", "aiohttp.access"):
+    for noisy in ("kopf", "aiohttp.access"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

@@ -3,15 +3,41 @@
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
 
-from gearshift.api.vocabulary import Role
+from gearshift.api.v1alpha1.policyspec import Policy, SignalQuery
+from gearshift.api.vocabulary import MetricSignal, Role
 from gearshift.operator.http import Http, HttpError
+from gearshift.operator.promql import QueryError, Reader, pinned
 from gearshift.policy.queries import Scope, queries
-from gearshift.policy.readings import reading
+from gearshift.policy.readings import NO_SERIES, reading
 from gearshift.policy.snapshot import PodView, Reading, Signal
 
-Readings = dict[tuple[Signal, Role | None], Reading]
+Key = tuple[Signal, Role | None]
+Readings = dict[Key, Reading]
+SIGNALS: Final = {
+    MetricSignal.WAITING: Signal.WAITING,
+    MetricSignal.RUNNING: Signal.RUNNING,
+    MetricSignal.KV_USAGE: Signal.KV_USAGE,
+    MetricSignal.REQUEST_RATE: Signal.REQUESTS,
+    MetricSignal.PROMPT_TOKEN_RATE: Signal.PROMPT_TOKENS,
+    MetricSignal.GENERATION_TOKEN_RATE: Signal.GENERATION_TOKENS,
+    MetricSignal.PREFIX_HIT_SHARE: Signal.PREFIX_HITS,
+    MetricSignal.TRANSFERS_WAITING: Signal.TRANSFERS,
+    MetricSignal.TTFT_P90: Signal.TTFT_P90,
+    MetricSignal.ITL_P90: Signal.ITL_P90,
+}
 _FRESH_SECONDS = 5.0  # readings are means over a window: asking more often tells nothing new
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One query of a signal: Gearshift's own, or one that the user gave."""
+
+    query: str
+    given: bool = False
+    problem: str = ""  # why it is not asked
 
 
 class Prometheus:
@@ -22,19 +48,22 @@ class Prometheus:
         self._url = None if url is None else url.rstrip("/")
         self.scrape_seconds = scrape_seconds
 
-    async def read(self, signal: Signal, query: str, at: float, max_age_seconds: float) -> Reading:
+    async def read(self, signal: Signal, asked: Question, at: float, max_age_seconds: float) -> Reading:
         """Value of a query that yields one number.
 
         ``at`` is the evaluation time in seconds since the epoch; a sample older than ``max_age_seconds`` is unknown.
         """
         if self._url is None:
-            return Reading(None, query=query, why="the operator runs without --prometheus-url")
-        form = {"query": query, "time": f"{at:.3f}", "timeout": "5s"}
+            return Reading(None, query=asked.query, why="the operator runs without --prometheus-url")
+        if asked.problem:
+            return Reading(None, query=asked.query, why=asked.problem)
+        form = {"query": asked.query, "time": f"{at:.3f}", "timeout": "5s"}
         try:
             answer = await self._http.call("POST", f"{self._url}/api/v1/query", form=form, timeout_seconds=6.0)
         except HttpError as problem:
-            return Reading(None, query=query, why=str(problem))
-        return reading(signal, answer.body, query, at, max_age_seconds)
+            return Reading(None, query=asked.query, why=str(problem))
+        no_series = f"no series of the last {max_age_seconds:.0f} s" if asked.given else NO_SERIES
+        return reading(signal, answer.body, asked.query, at, max_age_seconds, no_series)
 
 
 class Signals:
@@ -42,22 +71,24 @@ class Signals:
 
     def __init__(self, prometheus: Prometheus) -> None:
         self._prometheus = prometheus
-        self._scopes: dict[Role | None, Scope] = {}
+        self._asked: tuple[dict[Role | None, Scope], list[SignalQuery]] = ({}, [])
         self._readings: Readings = {}
         self._read_at = 0.0
 
-    async def read(self, namespace: str, pods: Iterable[PodView], window_seconds: float, at: float) -> Readings:
+    async def read(self, service: str, namespace: str, policy: Policy, pods: Iterable[PodView], at: float) -> Readings:
         """Readings by signal and role; none for a role without serving pods."""
-        scopes = self._scoped(namespace, [pod for pod in pods if pod.serving], window_seconds)
-        if scopes == self._scopes and at - self._read_at < _FRESH_SECONDS:
+        window = policy.window.seconds
+        scopes = self._scoped(namespace, [pod for pod in pods if pod.serving], window)
+        if (scopes, policy.queries) == self._asked and at - self._read_at < _FRESH_SECONDS:
             return self._readings
-        wanted = {(signal, role): query for role, scope in scopes.items() for signal, query in queries(scope).items()}
-        age = max(window_seconds, 4 * self._prometheus.scrape_seconds)
+        asked = {key: question for role, scope in scopes.items() for key, question in _own(role, scope).items()}
+        asked |= _given(policy.queries, service, scopes)
+        age = max(window, 4 * self._prometheus.scrape_seconds)
         answers = await asyncio.gather(
-            *(self._prometheus.read(signal, query, at, age) for (signal, _), query in wanted.items())
+            *(self._prometheus.read(signal, question, at, age) for (signal, _), question in asked.items())
         )
-        self._readings = dict(zip(wanted, answers, strict=True))
-        self._scopes, self._read_at = scopes, at
+        self._readings = dict(zip(asked, answers, strict=True))
+        self._asked, self._read_at = (scopes, policy.queries), at
         return self._readings
 
     def _scoped(self, namespace: str, pods: list[PodView], window_seconds: float) -> dict[Role | None, Scope]:
@@ -67,3 +98,24 @@ class Signals:
             groups.setdefault(pod.role, []).append(pod.name)
         scrape = self._prometheus.scrape_seconds
         return {role: Scope(namespace, tuple(names), window_seconds, scrape) for role, names in groups.items()}
+
+
+def _own(role: Role | None, scope: Scope) -> dict[Key, Question]:
+    return {(signal, role): Question(query) for signal, query in queries(scope).items()}
+
+
+def _given(entries: Iterable[SignalQuery], service: str, scopes: dict[Role | None, Scope]) -> dict[Key, Question]:
+    """Queries of the user, about those of their scopes in which pods serve."""
+    asked = {}
+    for entry in entries:
+        scope = scopes.get(entry.scope.role)
+        if scope is not None:
+            asked[SIGNALS[entry.signal], entry.scope.role] = _question(entry.query, Reader(service, scope))
+    return asked
+
+
+def _question(query: str, reader: Reader) -> Question:
+    try:
+        return Question(pinned(query, reader), given=True)
+    except QueryError as problem:
+        return Question(query, given=True, problem=str(problem))

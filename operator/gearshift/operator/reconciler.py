@@ -32,7 +32,7 @@ from gearshift.operator.pace import Pace, settling
 from gearshift.operator.pods import Pods
 from gearshift.operator.reporter import Reporter, status_of
 from gearshift.operator.resources import SERVICES_OF_INFERENCE
-from gearshift.operator.validity import name_problem, spec_problem
+from gearshift.operator.validity import service_problem, spec_problem
 from gearshift.policy.conditionview import Observed, Trouble, graver
 from gearshift.policy.decide import decide
 from gearshift.policy.fleet import Fleet
@@ -122,7 +122,7 @@ class Reconciler:
             service = InferenceService.model_validate({**body, "status": {}})
         except ValidationError as problem:
             return await self._refuse(body, previous, spec_problem(problem), at)
-        unusable = name_problem(service.metadata.name)
+        unusable = service_problem(service)
         if unusable is not None:
             return await self._refuse(body, previous, unusable, at)
         return await self._reconcile(body, service, previous, at)

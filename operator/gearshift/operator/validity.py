@@ -2,12 +2,22 @@
 """Why an InferenceService that the API server let in can't be served, in words that name field and value."""
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from pydantic import ValidationError
 
+from gearshift.api.v1alpha1 import InferenceService
+from gearshift.operator.promql import QueryError, Reader, pinned
+from gearshift.policy.queries import Scope
+
 _NAME: Final = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
 _LONGEST: Final = 50  # names of children add up to twelve characters and may have 63
+
+
+def service_problem(service: InferenceService) -> str | None:
+    """Why a service whose spec could be read can't be served; None when it can."""
+    return name_problem(service.metadata.name) or _query_problem(service)
 
 
 def name_problem(name: str) -> str | None:
@@ -16,6 +26,25 @@ def name_problem(name: str) -> str | None:
         return f"metadata.name: {name!r} has {len(name)} characters; with those of its children {_LONGEST} fit"
     if not _NAME.match(name):
         return f"metadata.name: {name!r} can't name a Service: a lower-case letter, then letters, digits and -"
+    return None
+
+
+def _query_problem(service: InferenceService) -> str | None:
+    meta, policy = service.metadata, service.spec.policy
+    for index, entry in enumerate(policy.queries):
+        problem = query_problem(entry.query, meta.namespace, policy.window.seconds)
+        if problem is not None:
+            return f"spec.policy.queries[{index}].query: {problem}, got {entry.query!r:.80}"
+    return None
+
+
+@lru_cache(maxsize=4096)
+def query_problem(query: str, namespace: str, window_seconds: float) -> str | None:
+    """Why a query of the user is not asked in this namespace; None when it is. Names of pods play no part in it."""
+    try:
+        pinned(query, Reader("service", Scope(namespace, ("pod",), window_seconds)))
+    except QueryError as problem:
+        return str(problem)
     return None
 
 

@@ -42,6 +42,25 @@ def test_a_bad_template_is_named_and_nothing_that_serves_is_touched(space: Space
     assert space.uids() == before
 
 
+def test_a_bad_query_is_named_and_nothing_that_serves_is_touched(space: Space) -> None:
+    space.apply(**TWO)
+    space.serve(2)
+    before = space.uids()
+    query = 'sum(rate(requests_total{namespace="kube-system"}[1m]))'
+    space.apply(**TWO, policy={"queries": [{"signal": "RequestRate", "query": query}]})
+    until(lambda: space.condition("SpecValid").get("status") == "False", "SpecValid to be False")
+    words = 'spec.policy.queries[0].query: matcher namespace="kube-system" is not allowed: only namespace '
+    assert words + repr(space.name) in space.condition("SpecValid")["message"]
+    assert f"got {query!r}" in space.condition("SpecValid")["message"]
+    assert space.condition("Stalled")["status"] == "True"
+    assert space.condition("Reconciling")["status"] == "False"
+    assert space.uids() == before
+    good = query.replace("kube-system", "$namespace")
+    space.apply(**TWO, policy={"queries": [{"signal": "RequestRate", "query": good}]})
+    until(lambda: space.is_true("Ready") and space.is_true("SpecValid"), "the service to recover")
+    assert space.uids() == before
+
+
 def test_a_changed_template_rolls_pods_one_by_one(space: Space) -> None:
     space.apply(**TWO)
     space.serve(2)

@@ -40,6 +40,18 @@ GOOD: dict[str, dict[str, Any]] = {
     "scaled by someone else": spec(scaling={"owner": "External"}, replicas=3, **roles({"name": "Unified", "max": 8})),
     "router scaled by someone else": spec(router={"scaling": {"owner": "External"}}),
     "router replicas": spec(router={"replicas": 3, "scaling": {}}),
+    "queries": spec(
+        policy={"queries": [{"signal": "Waiting", "query": "sum(a)"}, {"signal": "Running", "query": "sum(b)"}]}
+    ),
+    "queries of roles": spec(
+        policy={
+            "queries": [
+                {"signal": "Waiting", "scope": "Prefill", "query": "sum(a)"},
+                {"signal": "Waiting", "query": "sum(a)"},
+            ]
+        },
+        **roles({"name": "Prefill"}, {"name": "Decode"}),
+    ),
     "budget": spec(policy={"maxAccelerators": 16, "maxTransitionsPerHour": 6}),
     "engine arguments": spec(
         engine={"args": ["--max-model-len=1024", "--quantization", "fp8", "--seed", "-1", "-O3", "host", "", "-", "--"]}
@@ -51,6 +63,10 @@ GOOD: dict[str, dict[str, Any]] = {
 
 # name -> (spec, part of the message that both checks give)
 BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "query of a role that is not there": (
+        spec(policy={"queries": [{"signal": "Waiting", "scope": "Decode", "query": "sum(a)"}]}),
+        "policy.queries: scope Decode is not one of roles",
+    ),
     "prefill without decode": (spec(**roles({"name": "Prefill"})), "Prefill and Decode come together"),
     "min above max": (
         spec(**roles({"name": "Unified", "min": 11, "max": 4, "replicas": 11})),
@@ -177,5 +193,10 @@ BAD_BY_SCHEMA: dict[str, tuple[dict[str, Any], str]] = {
     "empty uri": (spec(model={"uri": ""}), "uri"),
     "bad duration": (spec(policy={"dwell": "soon"}), "dwell"),
     "no model": ({"engine": SIMULATED}, "model"),
+    "query of an unknown signal": (spec(policy={"queries": [{"signal": "Love", "query": "a"}]}), "signal"),
+    "empty query": (spec(policy={"queries": [{"signal": "Waiting", "query": ""}]}), "query"),
+    "endless query": (spec(policy={"queries": [{"signal": "Waiting", "query": "a" * 1025}]}), "query"),
+    "signal listed twice": (spec(policy={"queries": [{"signal": "Waiting", "query": "a"}] * 2}), "queries"),
+    "too many queries": (spec(policy={"queries": [{"signal": "Waiting", "query": "a"}] * 33}), "queries"),
     "bad until": (spec(override={"layout": "TP", "until": "tomorrow"}), "until"),
 }

@@ -57,6 +57,11 @@ def env(**fields: Any) -> Json:
     return engine(env=[{"name": "A", **fields}])
 
 
+def queries(**fields: Any) -> Json:
+    """One query of the user."""
+    return {"policy": {"queries": [{"signal": "Waiting", "query": "sum(a)", **fields}]}}
+
+
 ROLLOUT = {"rollout", "pod"}
 POLICY: set[str] = set()
 SPLIT = [{"name": "Prefill"}, {"name": "Decode"}]
@@ -100,6 +105,9 @@ TABLE: dict[str, tuple[Json, set[str]]] = {
     "policy.drainTimeout": ({"policy": {"drainTimeout": "10s"}}, {"pod"}),
     "policy.maxTransitionsPerHour": ({"policy": {"maxTransitionsPerHour": 1}}, POLICY),
     "policy.maxAccelerators": ({"policy": {"maxAccelerators": 8}}, POLICY),
+    "policy.queries.signal": (queries(signal="Running"), POLICY),
+    "policy.queries.scope": (queries(scope="Unified"), POLICY),
+    "policy.queries.query": (queries(query="sum(b)"), POLICY),
     "override.layout": ({"override": {"layout": "TP", "until": UNTIL}}, POLICY),
     "override.role": ({"override": {"role": "Unified", "until": UNTIL}}, POLICY),
     "override.until": ({"override": {"layout": "TP", "until": UNTIL}}, POLICY),

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from gearshift.operator.validity import name_problem, spec_problem
+from gearshift.api.v1alpha1 import InferenceService
+from gearshift.operator.validity import name_problem, service_problem, spec_problem
 from tests.unit.operator.builders import spec
 
 
@@ -38,3 +39,45 @@ def test_words(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError) as caught:
         spec(**fields)
     assert words in spec_problem(caught.value)
+
+
+def service(*queries: str, name: str = "chat", window: str = "30s") -> InferenceService:
+    """A service of namespace prod with a query for each of some signals."""
+    entries = [
+        {"signal": signal, "query": query} for signal, query in zip(("Waiting", "Running"), queries, strict=False)
+    ]
+    meta = {"name": name, "namespace": "prod", "uid": "uid-1"}
+    body = {"metadata": meta, "spec": spec(policy={"queries": entries, "window": window}).dump()}
+    return InferenceService.model_validate(body)
+
+
+REFUSED = (
+    "spec.policy.queries[0].query: matcher namespace=\"x\" is not allowed: only namespace 'prod' can be read, got "
+    "'a{namespace=\"x\"}'"
+)
+
+
+@pytest.mark.parametrize(
+    ("queries", "words"),
+    [
+        ((), None),
+        (('sum(a{pod=~"$pods"})', "sum(rate(b[$window]))"), None),
+        (("sum(a)", "sum("), "spec.policy.queries[1].query: is not PromQL: unclosed left parenthesis, got 'sum('"),
+        (
+            ('a{namespace="x"}',),
+            REFUSED,
+        ),
+    ],
+)
+def test_queries_are_judged_before_the_service_is_served(queries: tuple[str, ...], words: str | None) -> None:
+    assert service_problem(service(*queries)) == words
+
+
+def test_the_window_counts_for_how_far_back_a_query_reads() -> None:
+    query = "sum(rate(a[$window] offset $window))"
+    assert service_problem(service(query, window="30m")) is None
+    assert "reaches 7200s back" in str(service_problem(service(query, window="1h")))
+
+
+def test_a_service_with_a_bad_name_is_refused_too() -> None:
+    assert "'1a' can't name" in str(service_problem(service(name="1a")))

@@ -66,3 +66,29 @@ def test_a_quantile_over_no_requests_is_quiet(signal: Signal, quiet: bool) -> No
     result = read(vector((AT, "NaN")), signal)
     assert (result.value, result.quiet) == (None, quiet)
     assert not read(vector((AT - 99, "NaN")), signal).quiet
+
+
+@pytest.mark.parametrize(
+    ("signal", "said", "value", "why"),
+    [
+        (Signal.PREFIX_HITS, "1", 1.0, ""),
+        (Signal.PREFIX_HITS, "1.02", 1.0, ""),
+        (Signal.PREFIX_HITS, "1.03", None, "its value is 1.03, which is no share of 0 to 1"),
+        (Signal.KV_USAGE, "1.0000001", 1.0, ""),
+        (Signal.KV_USAGE, "87", None, "its value is 87, which is no share of 0 to 1"),
+        (Signal.RUNNING, "87", 87.0, ""),
+        (Signal.RUNNING, "-1", None, "its value is -1"),
+        (Signal.PREFIX_HITS, "-0.5", None, "its value is -0.5"),
+    ],
+)
+def test_what_no_signal_can_be_is_unknown(signal: Signal, said: str, value: float | None, why: str) -> None:
+    """A share may be a little above 1, since its two counters are not read at one instant; it is not believed then."""
+    result = read(vector((AT, said)), signal)
+    assert (result.value, result.why) == (value, why)
+
+
+def test_no_series_has_the_words_of_who_asked() -> None:
+    """Own queries answer with nothing when too few pods report; a user's for other reasons."""
+    assert (
+        reading(Signal.WAITING, vector(), "q", AT, 30, "no series of the last 30 s").why == "no series of the last 30 s"
+    )

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 from gearshift.api.base import Duration, FrozenModel
 from gearshift.api.v1alpha1 import specrules
 from gearshift.api.v1alpha1.rules import check, schema
-from gearshift.api.vocabulary import Actuation, Layout, Role
+from gearshift.api.vocabulary import Actuation, Layout, MetricSignal, QueryScope, Role
 
 
 class Objectives(FrozenModel):
@@ -17,6 +17,25 @@ class Objectives(FrozenModel):
 
     ttft: Duration = Field(default=Duration("1500ms"), description="Time to first token at the 90th percentile.")
     itl: Duration = Field(default=Duration("50ms"), description="Inter-token latency at the 90th percentile.")
+
+
+class SignalQuery(FrozenModel):
+    """A user's query in the place of Gearshift's own."""
+
+    signal: MetricSignal = Field(
+        description="What the query answers: Waiting, Running and TransfersWaiting in requests, sum over pods; KvUsage "
+        "and PrefixHitShare as a share of 0 to 1; RequestRate, PromptTokenRate and GenerationTokenRate per second; "
+        "TtftP90 and ItlP90 in seconds."
+    )
+    scope: QueryScope = Field(
+        default=QueryScope.SERVICE, description="Whose signal it is: of all pods, or of those in one role."
+    )
+    query: str = Field(
+        min_length=1,
+        max_length=1024,
+        description="PromQL with one number as its answer. Series are read from the namespace of the service only, and "
+        "reach back 1h at most. $window, $pods (a regular expression), $service and $namespace are filled in.",
+    )
 
 
 class Policy(FrozenModel):
@@ -50,6 +69,13 @@ class Policy(FrozenModel):
         le=8000,
         description="Budget: no pod is added with which the service would hold more accelerators. No limit when left "
         "out.",
+    )
+
+    queries: list[SignalQuery] = Field(
+        default=[],
+        max_length=32,
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["signal", "scope"]},
+        description="Queries in the place of Gearshift's own, for engines behind other metrics.",
     )
 
     @model_validator(mode="after")

@@ -140,6 +140,13 @@ POLICY: Final = (
         holds=lambda p: p.dwell.seconds <= 86400 and p.cooldown.seconds <= 86400,
         message=lambda p: f"dwell: {p.dwell} or cooldown: {p.cooldown} is above 24h",
     ),
+    Rule(
+        cel="!has(self.queries)"
+        " || self.queries.all(a, self.queries.exists_one(b, b.signal == a.signal && b.scope == a.scope))",
+        message_cel="'queries: a signal is listed twice for one scope'",
+        holds=lambda p: len({(q.signal, q.scope) for q in p.queries}) == len(p.queries),
+        message=lambda _: "queries: a signal is listed twice for one scope",
+    ),
 )
 
 ROUTER: Final = (
@@ -199,6 +206,22 @@ def _strays(spec: Any) -> list[Layout]:
     """Layouts of roles that the service does not allow, in the order of `Layout`."""
     asked = {role.layout for role in spec.roles}
     return [layout for layout in Layout if layout in asked and layout not in spec.parallelism.layouts]
+
+
+def _unread(role: str) -> str:
+    """CEL: a query is about this role, and the service has no such role."""
+    asked = f"self.policy.queries.exists(q, q.scope == '{role}')"
+    return f"({asked} && !self.roles.exists(r, r.name == '{role}'))"
+
+
+_QUERIES: Final = "has(self.policy) && has(self.policy.queries)"
+_UNREAD: Final = f"({_unread('Unified')} ? 'Unified' : {_unread('Prefill')} ? 'Prefill' : 'Decode')"
+
+
+def _unreads(spec: Any) -> list[Role]:
+    """Roles that queries are about and that the service does not have, in the order of `Role`."""
+    asked = {query.scope.role for query in spec.policy.queries}
+    return [role for role in Role if role in asked and role not in _names(spec)]
 
 
 def _sp_alone(spec: Any) -> bool:
@@ -290,6 +313,13 @@ SPEC: Final = (
         message_cel="'override.role: ' + self.override.role + ' is not one of roles'",
         holds=lambda s: s.override is None or s.override.role is None or s.override.role in _names(s),
         message=lambda s: f"override.role: {s.override.role} is not one of roles",
+    ),
+    Rule(
+        cel=f"!({_QUERIES}) || self.policy.queries.all(q, q.scope == 'Service'"
+        " || self.roles.exists(r, r.name == q.scope))",
+        message_cel=f"'policy.queries: scope ' + {_UNREAD} + ' is not one of roles'",
+        holds=lambda s: not _unreads(s),
+        message=lambda s: f"policy.queries: scope {_unreads(s)[0]} is not one of roles",
     ),
     Rule(
         cel="!has(self.replicas) || self.replicas == 0"
