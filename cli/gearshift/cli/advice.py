@@ -20,6 +20,7 @@ _ADVICE: Final = {
     reasons.ROLLOUT_WAITING: "wait: the next pod is replaced once every other pod serves",
     reasons.TRANSITION_IN_FLIGHT: "wait: one transition of a service at a time",
     reasons.METRICS_MISSING: "see why Prometheus has no fresh series for the query; unknown is neither idle nor busy",
+    reasons.RATES_UNKNOWN: "see status.load.capacityFrom; order the role: kubectl gearshift flip {name} Unified",
     reasons.NO_SERVING_PODS: "see why no pod serves: kubectl gearshift status {name}",
     reasons.EVIDENCE_SHORT: "wait: a change must have been wanted for a while (policy.window)",
     reasons.RESTART_HOLD: "wait: the operator has watched for less than policy.window",

@@ -43,6 +43,14 @@ SCALE_DOWN: Final = "ScaleDown"
 PREFILL_PRESSURE: Final = "PrefillPressure"
 # Decode is under more pressure than prefill, beyond the band, for long enough.
 DECODE_PRESSURE: Final = "DecodePressure"
+# Pods carry more as Unified ones than split into Prefill and Decode, or carry the load with ease.
+DISAGGREGATION_LOSES: Final = "DisaggregationLoses"
+# Pods carry more when they are split into Prefill and Decode.
+DISAGGREGATION_PAYS: Final = "DisaggregationPays"
+# KV caches take too long from Prefill to Decode pods, so pods become Unified.
+SLOW_TRANSFERS: Final = "SlowTransfers"
+# Prompts delay the tokens of Unified pods beyond the objective, so they are split into Prefill and Decode.
+INTERFERENCE: Final = "Interference"
 # A role is hot while a pod of it starts, so a pod of another role that has slack stands in for it.
 BRIDGE: Final = "Bridge"
 # The pod that a bridge stood in for serves, so the bridge goes back to its role.
@@ -75,6 +83,8 @@ HUMAN_HOLD: Final = "HumanHold"
 ROLLOUT_IN_PROGRESS: Final = "RolloutInProgress"
 # The next pod of an older spec is replaced once every other pod serves.
 ROLLOUT_WAITING: Final = "RolloutWaiting"
+# No performance model knows what a pod can do, so whether to split roles can't be judged; they stay as they are.
+RATES_UNKNOWN: Final = "RatesUnknown"
 # A signal that the decision needs is unknown; the message names the signal, the query and the cause.
 METRICS_MISSING: Final = "MetricsMissing"
 # No pod serves, so there is nothing to judge load by.

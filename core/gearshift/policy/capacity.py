@@ -33,8 +33,8 @@ def remembered(memory: Memory, role: Role | None, layout: Layout, snapshot: Snap
 
 
 def rate_per_pod(snapshot: Snapshot, fleet: Fleet, role: Role | None) -> float | Hold:
-    """Tokens per second and serving pod: prompt and generated ones for the service, those of its phase for a role."""
-    signals = (Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS) if role is None else (_RATE[role],)
+    """Tokens per second and serving pod: those of its phase for Prefill and Decode, else prompt and generated ones."""
+    signals = (_RATE[role],) if role in _RATE else (Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS)
     values = known(snapshot.metrics, signals, role)
     if isinstance(values, Hold):
         return values
@@ -49,6 +49,7 @@ def learn(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Mapping[str, Capa
     |---|---|---|
     | service | its load is Busy | one and the same |
     | Prefill, Decode | pressure of at least 1 with a queue; for decode also without one | one and the same |
+    | Unified, beside split roles | ITL above its objective | one and the same |
     """
     capacities = dict(memory.capacity)
     for role in _saturated(snapshot, fleet):
@@ -70,4 +71,12 @@ def _saturated(snapshot: Snapshot, fleet: Fleet) -> list[Role | None]:
             found.append(Role.PREFILL)
         if not isinstance(decode, Hold) and decode.value >= 1:
             found.append(Role.DECODE)
+        if snapshot.spec.role(Role.UNIFIED) is not None and _late(snapshot):
+            found.append(Role.UNIFIED)
     return found
+
+
+def _late(snapshot: Snapshot) -> bool:
+    """Whether the ITL of Unified pods misses its objective."""
+    value = snapshot.metrics.value(Signal.ITL_P90, Role.UNIFIED)
+    return value is not None and value > snapshot.spec.policy.objectives.itl.seconds

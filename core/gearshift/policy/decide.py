@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from gearshift.api import reasons
 from gearshift.api.vocabulary import Actuation
-from gearshift.policy import guards, scale, tuning
+from gearshift.policy import guards, scale
 from gearshift.policy.approval import in_force, waiting
 from gearshift.policy.budget import room, within
 from gearshift.policy.fleet import Fleet, covers
@@ -20,7 +20,7 @@ from gearshift.policy.override import active_override, override_verdict
 from gearshift.policy.plan import Action, DeletePod, Hold, Memory, Plan, Transit
 from gearshift.policy.repair import repair
 from gearshift.policy.rolelayout import role_layout_verdict
-from gearshift.policy.roles import roles_verdict
+from gearshift.policy.roles import roles_verdicts
 from gearshift.policy.rollout import rollout
 from gearshift.policy.scaledown import scale_down
 from gearshift.policy.snapshot import Snapshot
@@ -139,8 +139,8 @@ def _verdicts(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> list[Verdict]
     if override is not None and ordered is not None and override.role is not None:
         return [ordered, layout_verdict(snapshot, memory, fleet)]
     if ordered is not None:
-        return [ordered, roles_verdict(snapshot, memory, fleet)]
-    return [roles_verdict(snapshot, memory, fleet), layout_verdict(snapshot, memory, fleet)]
+        return [ordered, *roles_verdicts(snapshot, memory, fleet)]
+    return [*roles_verdicts(snapshot, memory, fleet), layout_verdict(snapshot, memory, fleet)]
 
 
 def _ordered_by_spec(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> list[Verdict]:
@@ -170,7 +170,7 @@ def _short_evidence(context: guards.Context, verdict: Verdict) -> Hold | None:
     if not verdict.candidates or verdict.evidence is None:
         return None
     at = context.snapshot.at
-    due = tuning.EVIDENCE_WINDOWS * context.snapshot.spec.policy.window.seconds
+    due = verdict.windows * context.snapshot.spec.policy.window.seconds
     lasted = at - context.memory.evidence_since.get(verdict.evidence, at)
     if lasted >= due:
         return None

@@ -164,11 +164,10 @@ def undoing(context: Context, transit: Transit) -> Hold | None:
     It may have been a move of another pod: the service is what would go back and forth.
     """
     pod = context.pods[transit.pod]
-    before = pod.layout.value if transit.kind is TransitionKind.LAYOUT else pod.role.value
-    move = context.latest.get((transit.kind, transit.to, before))
+    move = _undone(context, transit, pod)
     if move is None:
         return None
-    since = context.memory.evidence_since.get(_evidence(transit), context.snapshot.at)
+    since = context.memory.evidence_since.get(_evidence(transit, pod), context.snapshot.at)
     if since >= move.at and context.snapshot.at - since >= context.snapshot.spec.policy.window.seconds:
         return None
     ago = number(max(0.0, context.snapshot.at - move.at))
@@ -176,10 +175,23 @@ def undoing(context: Context, transit: Transit) -> Hold | None:
     return Hold(reasons.UNDOES, message)
 
 
-def _evidence(transit: Transit) -> str:
+def _undone(context: Context, transit: Transit, pod: PodView) -> Move | None:
+    """The move that a change would undo. From Unified to either of the others undoes the way to Unified from either."""
+    before = pod.layout.value if transit.kind is TransitionKind.LAYOUT else pod.role.value
+    if Role.UNIFIED not in (transit.to, before):
+        return context.latest.get((transit.kind, transit.to, before))
+    found = [
+        move
+        for (_, from_, to), move in context.latest.items()
+        if (to if before == Role.UNIFIED else from_) == Role.UNIFIED
+    ]
+    return max(found, key=lambda move: (move.at, move.pod), default=None)
+
+
+def _evidence(transit: Transit, pod: PodView) -> str:
     if transit.kind is TransitionKind.LAYOUT:
         return layout.evidence_key(Layout(transit.to))
-    return role.evidence_key(Role(transit.to))
+    return role.evidence_key(Role(transit.to), pod.role)
 
 
 def hourly_limit(context: Context, _: Transit) -> Hold | None:

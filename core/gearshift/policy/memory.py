@@ -16,6 +16,7 @@ from gearshift.policy.override import active_override
 from gearshift.policy.plan import Approved, Hold, Memory, Move
 from gearshift.policy.snapshot import Snapshot
 from gearshift.policy.startup import remembered_startups, startups
+from gearshift.policy.unified import slow_transfers_at
 
 
 def rebuild(now: float, status: InferenceServiceStatus) -> Memory:
@@ -56,6 +57,7 @@ def fold(memory: Memory, snapshot: Snapshot) -> Memory:
     | serving pod with another layout or role than when it last served | a move, kept for an hour |
     | pod that serves for the first time | its start-up time |
     | approval that is there | kept from when it was first seen, until it is taken away |
+    | KV caches take too long to arrive | when they last did |
     | bridge | see `gearshift.policy.bridge.bridges` |
     """
     approved = remember_approval(snapshot, memory)
@@ -71,6 +73,7 @@ def fold(memory: Memory, snapshot: Snapshot) -> Memory:
         moves=moves(snapshot, memory, fleet),
         approved=approved,
         startups=startups(memory, fleet),
+        slow_transfers_at=slow_transfers_at(snapshot, memory),
         bridges=bridges(snapshot, memory, fleet),
         bridge_wish=memory.bridge_wish,
     )

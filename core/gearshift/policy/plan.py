@@ -181,5 +181,6 @@ class Memory:
     moves: tuple[Move, ...] = ()  # of the last hour, oldest first
     approved: Approved | None = None  # None: nobody has approved anything
     startups: Mapping[str, Startup] = field(default_factory=dict)  # uid of a pod that was seen to start -> how long
+    slow_transfers_at: float | None = None  # when KV caches last took too long to arrive
     bridges: tuple[Bridge, ...] = ()
     bridge_wish: BridgeWish | None = None  # the last one, as long as its order may not show yet

@@ -101,9 +101,12 @@ def _layouts(fleet: Fleet, role: Role) -> set[Layout]:
     return {pod.layout for pod in fleet.serving if pod.role is role}
 
 
-def evidence_key(receiver: Role) -> str:
-    """Name under which `Memory.evidence_since` keeps since when a flip to a role has been wanted."""
-    return f"{TransitionKind.ROLE}:{receiver}"
+def evidence_key(receiver: Role, donor: Role | None = None) -> str:
+    """Name under which `Memory.evidence_since` keeps since when a flip to a role has been wanted.
+
+    Unified pods that go to Prefill and to Decode do it for the same reason: two are a pair.
+    """
+    return f"{TransitionKind.ROLE}:{'Split' if donor is Role.UNIFIED else receiver}"
 
 
 def role_verdict(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Verdict:

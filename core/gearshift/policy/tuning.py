@@ -45,6 +45,37 @@ BRIDGE_COSTS: Final = 4.0
 BRIDGE_WINDOWS: Final = 10.0
 """Windows after which a bridge whose role needs it on, beside the pod that it awaited, is one no more."""
 
+ROLE_GAIN: Final = 1.15
+"""Times as much that Unified pods must carry as split ones, or the reverse, to change pods to them."""
+
+UNIFIED_EASY: Final = 3.0
+"""Times the load that Unified pods must carry to be taken for ease, whatever split ones carry: nothing disturbs."""
+
+UNIFIED_SCARCE: Final = 1.5
+"""Times the load below which Unified pods make room for split ones that carry more. Far under `UNIFIED_EASY`."""
+
+REVERSIBLE_PODS: Final = 4
+"""Fewest pods of a service that becomes Unified for ease: the way back, under load, would cost a smaller one too many
+of its pods meanwhile."""
+
+CARRY_KEPT: Final = 0.5
+"""Share of what is carried that must go on being carried while pods change between Unified and split."""
+
+DECODE_SHARE: Final = 0.9
+"""Share of a Decode pod's time that its sequences may take where ITL allows it: no prompt comes between."""
+
+PROMPTS_DISTURB: Final = 0.2
+"""Share of the work from which prompts may be what delays tokens; with less, decoding itself is too much."""
+
+TRANSFER_SHARE: Final = 0.5
+"""Share of the TTFT objective from which the arrival of a KV cache takes too long."""
+
+MEASURED_WINDOWS: Final = 1.0
+"""Windows for which latencies and transfers must have spoken for, or against, Unified pods."""
+
+MODEL_WINDOWS: Final = 4.0
+"""Windows for which the performance model must have: it judges by the mix of a window, which differs by chance."""
+
 DONOR_SHARE: Final = 0.85
 """Share of their known capacity at which the pods left behind by a flip may run."""
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from gearshift.api import reasons
 from gearshift.api.vocabulary import Role
+from gearshift.policy import tuning
 from gearshift.policy.plan import Hold, Memory, Transit
 from gearshift.policy.snapshot import Metrics, PodView, Signal
 
@@ -35,6 +36,7 @@ class Verdict:
     evidence: str | None = None
     message: str = ""
     source: Source = Source.POLICY
+    windows: float = tuning.EVIDENCE_WINDOWS  # for which it must have been wanted
 
 
 STEADY = Hold(reasons.STEADY)

@@ -17,7 +17,7 @@ from gearshift.policy.targets import role_targets
 
 NOW = 50_000.0
 LAYOUT_SETS = (("TP",), ("TP", "DP"), ("DP", "SP"), ("TP", "DP", "Shift"), ("SP", "Shift"))
-SCOPES = (None, Role.PREFILL, Role.DECODE)
+SCOPES = (None, *Role)
 AGES = st.sampled_from([5000.0, 100.0, 31.0, 29.0, 0.0])
 
 
@@ -148,8 +148,8 @@ METRICS = metric_sets()
 RATES = {layout: EngineRates(3000.0, 0.02, 0.0002, 0.5) for layout in Layout}
 
 
-KEYS = [f"Layout:{layout}" for layout in Layout] + ["Role:Prefill", "Role:Decode"]
-CAPACITIES = [f"Service/{layout}" for layout in Layout] + ["Prefill/TP", "Decode/TP", "Decode/DP"]
+KEYS = [f"Layout:{layout}" for layout in Layout] + ["Role:Prefill", "Role:Decode", "Role:Unified", "Role:Split"]
+CAPACITIES = [f"Service/{layout}" for layout in Layout] + ["Prefill/TP", "Decode/TP", "Decode/DP", "Unified/TP"]
 
 
 def _evidence_without(keys: set[str]) -> dict[str, float]:
@@ -169,6 +169,7 @@ def memories() -> st.SearchStrategy[Memory]:
         capacity=st.dictionaries(st.sampled_from(CAPACITIES), capacity, max_size=3),
         scale=st.none() | scale_memories(),
         bridges=bridge_memories(),
+        slow_transfers_at=st.none() | stamps,
     )
 
 

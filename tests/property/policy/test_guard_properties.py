@@ -74,7 +74,8 @@ def test_nothing_recent_is_undone_on_old_evidence(snapshot: Snapshot, memory: Me
             continue
         pod = pods[transit.pod]
         before = pod.layout.value if transit.kind is TransitionKind.LAYOUT else pod.role.value
-        since = folded.evidence_since[f"{transit.kind}:{transit.to}"]
+        wanted = "Split" if before == Role.UNIFIED else transit.to
+        since = folded.evidence_since[f"{transit.kind}:{wanted}"]
         for move in folded.moves:
             undoes = (move.kind, move.from_, move.to) == (transit.kind, transit.to, before)
             if undoes and snapshot.at - move.at < tuning.REVERSAL_SECONDS:

@@ -12,7 +12,7 @@ from gearshift.policy.fleet import Fleet
 from gearshift.policy.plan import Capacity, Hold, Memory
 from gearshift.policy.pressure import Pressure, decode_pressure, prefill_pressure
 from gearshift.policy.role import role_verdict, want
-from gearshift.policy.roles import roles_verdict
+from gearshift.policy.roles import roles_verdicts
 from gearshift.policy.snapshot import PodView, Reading, Snapshot
 from gearshift.policy.verdict import STEADY, Source
 from tests.unit.policy.build import NOW, UNKNOWN, both, metrics, pod, pods, seasoned, snapshot, spec, split
@@ -201,7 +201,7 @@ def test_broken_bounds(
 def test_bounds_are_mended_without_metrics() -> None:
     """The spec orders it, as it orders the number of pods."""
     given = snapshot(pods(1, 3), BOUNDED, metrics=metrics(waiting=UNKNOWN))
-    verdict = roles_verdict(given, seasoned(), Fleet.of(given))
+    (verdict,) = roles_verdicts(given, seasoned(), Fleet.of(given))
     assert verdict.source is Source.BOUNDS
     assert next((each.pod, each.to) for each in verdict.candidates) == ("chat-3", "Prefill")
     assert isinstance(broken_bound(BOUNDED, Fleet.of(given)), Mend)
