@@ -9,7 +9,7 @@ from typing import Final
 from gearshift.api.v1alpha1.policyspec import Policy, SignalQuery
 from gearshift.api.vocabulary import MetricSignal, Role
 from gearshift.operator.http import Http, HttpError
-from gearshift.operator.promql import QueryError, Reader, pinned
+from gearshift.operator.promql import QueryError, pinned
 from gearshift.policy.queries import Scope, queries
 from gearshift.policy.readings import NO_SERIES, reading
 from gearshift.policy.snapshot import PodView, Reading, Signal
@@ -110,12 +110,12 @@ def _given(entries: Iterable[SignalQuery], service: str, scopes: dict[Role | Non
     for entry in entries:
         scope = scopes.get(entry.scope.role)
         if scope is not None:
-            asked[SIGNALS[entry.signal], entry.scope.role] = _question(entry.query, Reader(service, scope))
+            asked[SIGNALS[entry.signal], entry.scope.role] = _question(entry.query, service, scope)
     return asked
 
 
-def _question(query: str, reader: Reader) -> Question:
+def _question(query: str, service: str, scope: Scope) -> Question:
     try:
-        return Question(pinned(query, reader), given=True)
+        return Question(pinned(query, service, scope), given=True)
     except QueryError as problem:
         return Question(query, given=True, problem=str(problem))

@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from gearshift.api.v1alpha1 import InferenceService
-from gearshift.operator.promql import QueryError, Reader, pinned
+from gearshift.operator.promql import QueryError, Reader, template
 from gearshift.policy.queries import Scope
 
 _NAME: Final = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
@@ -32,17 +32,18 @@ def name_problem(name: str) -> str | None:
 def _query_problem(service: InferenceService) -> str | None:
     meta, policy = service.metadata, service.spec.policy
     for index, entry in enumerate(policy.queries):
-        problem = query_problem(entry.query, meta.namespace, policy.window.seconds)
+        reader = Reader(meta.name, meta.namespace, Scope(meta.namespace, (), policy.window.seconds).range)
+        problem = query_problem(entry.query, reader)
         if problem is not None:
             return f"spec.policy.queries[{index}].query: {problem}, got {entry.query!r:.80}"
     return None
 
 
-@lru_cache(maxsize=4096)
-def query_problem(query: str, namespace: str, window_seconds: float) -> str | None:
-    """Why a query of the user is not asked in this namespace; None when it is. Names of pods play no part in it."""
+@lru_cache(maxsize=1024)
+def query_problem(query: str, reader: Reader) -> str | None:
+    """Why a query of the user is not asked; None when it is."""
     try:
-        pinned(query, Reader("service", Scope(namespace, ("pod",), window_seconds)))
+        template(query, reader)
     except QueryError as problem:
         return str(problem)
     return None

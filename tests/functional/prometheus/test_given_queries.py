@@ -14,7 +14,7 @@ from gearshift.api.vocabulary import Layout, PodPhase, Role
 from gearshift.operator.http import Http
 from gearshift.operator.prom import Prometheus as Client
 from gearshift.operator.prom import Readings, Signals
-from gearshift.operator.promql import Reader, pinned
+from gearshift.operator.promql import pinned
 from gearshift.policy.queries import Scope
 from gearshift.policy.snapshot import PodView, Signal
 from gscluster.waiting import wait_for
@@ -163,5 +163,5 @@ def test_samples_of_a_source_that_has_died_are_unknown(prometheus: Prometheus) -
 )
 def test_what_is_sent_is_promql(prometheus: Prometheus, query: str) -> None:
     """Prometheus takes the text that the parser's printer makes."""
-    sent = pinned(query, Reader("chat", Scope("prod", ("chat-0",), WINDOW)))
+    sent = pinned(query, "chat", Scope("prod", ("chat-0",), WINDOW))
     assert prometheus.ask(sent)["status"] == "success", sent

@@ -5,10 +5,10 @@ import promql_parser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearshift.operator.promql import QueryError, Reader, pinned
+from gearshift.operator.promql import QueryError, pinned
 from gearshift.policy.queries import Scope
 
-READER = Reader("chat", Scope("prod", ("chat-0",), 30))
+SCOPE = Scope("prod", ("chat-0",), 30)
 LABELS = st.sampled_from(["pod", "b", "namespace", '"namespace"'])
 OPERATORS = st.sampled_from(["=", "=", "!=", "=~", "!~"])
 VALUES = st.text(st.sampled_from("ab\"\\{}$|,'` \n"), max_size=5) | st.sampled_from(
@@ -65,7 +65,7 @@ def selectors(text: str) -> list[promql_parser.VectorSelector]:
 def test_no_selector_reads_another_namespace(query: str) -> None:
     """Each selector has one matcher on the namespace: the equality with the service's own."""
     try:
-        sent = pinned(query, READER)
+        sent = pinned(query, "chat", SCOPE)
     except QueryError:
         return
     found = selectors(sent)
@@ -79,7 +79,7 @@ def test_no_selector_reads_another_namespace(query: str) -> None:
 def test_any_text_is_asked_pinned_or_refused(query: str) -> None:
     """Nothing else comes of it: no other exception, and no crash of the parser."""
     try:
-        sent = pinned(query, READER)
+        sent = pinned(query, "chat", SCOPE)
     except QueryError:
         return
     assert all('namespace="prod"' in selector.prettify() for selector in selectors(sent))

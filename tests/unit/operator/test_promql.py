@@ -3,7 +3,8 @@
 
 import pytest
 
-from gearshift.operator.promql import NODES, SELECTORS, QueryError, Reader, pinned
+from gearshift.operator.promql import QueryError, pinned
+from gearshift.operator.promql.limits import NODES, SELECTORS
 from gearshift.policy.queries import Scope
 
 
@@ -18,7 +19,7 @@ PODS = '"(chat-0|chat-1)"'
 
 def asked(query: str, namespace: str = "prod") -> str:
     """What is sent for a service with two pods and a window of 30 s."""
-    return pinned(query, Reader("chat", Scope(namespace, ("chat-1", "chat-0"), 30)))
+    return pinned(query, "chat", Scope(namespace, ("chat-1", "chat-0"), 30))
 
 
 @pytest.mark.parametrize(
@@ -102,6 +103,7 @@ def test_an_answer_is_one_line() -> None:
         ('a{"b.c"="d"}', "'b.c' is no name of a label"),
         ('a{pod="$pods"}', "$pods is a regular expression: =~ or !~ before it, not ="),
         ('a{pod=~"$pod"}', "placeholder $pod is not known; there are $window, $pods, $service and $namespace"),
+        ('label_replace(a, "b", "$pods", "c", ".*")', "$pods stands for pods in matchers only"),
         ("rate(a[$__rate_interval])", "is not PromQL: "),
         ("+".join("a" * (SELECTORS + 1)), f"reads series by more than {SELECTORS} selectors"),
         ("-" * 900 + "a", f"has more than {NODES} parts, or "),
@@ -114,6 +116,12 @@ def test_what_is_not_asked(query: str, why: str) -> None:
     with pytest.raises(QueryError) as refusal:
         asked(query)
     assert str(refusal.value).startswith(why)
+
+
+def test_names_of_pods_are_taken_literally() -> None:
+    """As those of own queries."""
+    sent = pinned('rate(a{pod=~"$pods-x"}[1m])', "chat", Scope("prod", ('x.y"} or c{', "b|.*"), 30))
+    assert sent == r'rate(a{namespace="prod",pod=~"(b\\|\\.\\*|x\\.y\"\\} or c\\{)-x"}[1m])'
 
 
 def test_a_namespace_is_taken_literally() -> None:
