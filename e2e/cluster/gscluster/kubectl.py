@@ -24,7 +24,7 @@ class Kubectl:
     def argv(self, *words: str) -> list[str | Path]:
         return [paths.kubectl(), "--kubeconfig", self.kubeconfig, *self.cache_option, *words]
 
-    def __call__(self, *words: str, stdin: str | None = None, timeout_seconds: float = 60) -> str:
+    def __call__(self, *words: str, stdin: str | None = None, timeout_seconds: float = 180) -> str:
         """Return the standard output; raise ClusterError with the error output on a status other than 0."""
         return run(self.argv(*words), stdin=stdin, timeout_seconds=timeout_seconds)
 

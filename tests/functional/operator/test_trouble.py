@@ -50,9 +50,8 @@ def test_what_an_earlier_namesake_left_is_waited_for_and_does_not_stall(space: S
     assert space.condition("Stalled")["status"] == "False"
     for body in space.items(*KINDS):  # no collector of garbage runs here
         if "ownerReferences" in body["metadata"]:
-            argv = (body["kind"], body["metadata"]["name"], "-n", space.name, "--now", "--wait=false")
-            space.cluster.kubectl("delete", *argv)
-            space.cluster.kubectl("delete", *argv[:4], "--force", "--ignore-not-found")
+            argv = (body["kind"], body["metadata"]["name"], "-n", space.name)
+            space.cluster.kubectl("delete", *argv, "--force", "--grace-period=0", "--wait=false", "--ignore-not-found")
     uid = space.get("gsvc", "chat")["metadata"]["uid"]
     until(lambda: [pod["metadata"]["ownerReferences"][0]["uid"] for pod in space.kubelet.pods()] == [uid], "a new pod")
     space.serve(1)
