@@ -154,7 +154,7 @@ async def test_a_quiet_stream_beats(events: Events) -> None:
     await events.next("Hello")
     before = time.monotonic()
     await events.next("Beat")
-    assert time.monotonic() - before < 5.0
+    assert time.monotonic() - before < 30.0
 
 
 async def test_on_sigterm_the_engines_live_until_the_sidecar_has_drained(

@@ -31,7 +31,7 @@ async def test_names_labels_and_values(engine: Engine) -> None:
     assert after["vllm:time_to_first_token_seconds_count" + labels] == 1
     assert after["vllm:inter_token_latency_seconds_count" + labels] == 9
     assert after["vllm:e2e_request_latency_seconds_count" + labels] == 1
-    assert 0.001 < after["vllm:time_to_first_token_seconds_sum" + labels] < 1
+    assert 0.001 < after["vllm:time_to_first_token_seconds_sum" + labels] < 60
     assert after['vllm:request_success_total{engine="0",finished_reason="length",model_name="m"}'] == 1
 
 
