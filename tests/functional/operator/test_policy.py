@@ -77,6 +77,26 @@ def test_without_metrics_nothing_is_proposed(space: Space, prometheus: Prometheu
     assert sidecar.orders == []
 
 
+def test_a_query_of_the_user_decides_in_the_place_of_the_own_one(space: Space, prometheus: Prometheus) -> None:
+    prometheus.values = {name: value for name, value in BUSY.items() if name != "waiting"} | {"gateway_queue": 400.0}
+    policy = {**QUICK, "actuation": "Approve"}
+
+    def ask(query: str) -> None:
+        space.apply(**LAYOUTS, policy={**policy, "queries": [{"signal": "Waiting", "query": query}]})
+
+    space.apply(**LAYOUTS, policy=policy)
+    (sidecar,) = space.serve(1).values()
+    until(lambda: space.status()["lastDecision"]["reason"] == "MetricsMissing", "the queue to be missed", 120)
+    ask('sum(gateway_queue{upstream="$service"})')
+    until(lambda: space.condition("LayoutConverged").get("reason") == "AwaitingApproval", "a proposal", 120)
+    ask("sum(unheard_of)")
+    until(lambda: "unheard_of" in space.status()["lastDecision"].get("message", ""), "the query to be named", 120)
+    message = space.status()["lastDecision"]["message"]
+    assert message.startswith("waiting is unknown: no series of the last")
+    assert f'unheard_of{{namespace="{space.name}"}}' in message
+    assert sidecar.orders == []
+
+
 def test_a_proposal_waits_for_its_approval_and_then_acts(space: Space, prometheus: Prometheus) -> None:
     prometheus.values = dict(BUSY)
     space.apply(**LAYOUTS, policy={**QUICK, "actuation": "Approve"})
