@@ -89,3 +89,22 @@ def test_second_apply_changes_nothing_and_scale_explain_and_columns_work(kubectl
     assert "Layouts that the policy may choose from" in kubectl("explain", "gsvc.spec.parallelism.layouts")
     header = kubectl("get", "gearshift").splitlines()[0].split()
     assert header == ["NAME", "READY", "LAYOUT", "P/D", "REPLICAS", "MODEL", "AGE"]
+
+
+def test_two_owners_share_the_list_of_queries(kubectl: Kubectl) -> None:
+    """Each keeps its entries, which are told apart by signal and scope, the default one included."""
+    mine = {"signal": "Waiting", "query": "sum(a)"}
+    theirs = {"signal": "Running", "query": "sum(b)"}
+
+    def apply(owner: str, spec: dict[str, Any]) -> list[dict[str, str]]:
+        stdin = manifest(spec, "shared")
+        kubectl("apply", "--server-side", "--force-conflicts", f"--field-manager={owner}", "-f", "-", stdin=stdin)
+        found: list[dict[str, str]] = kubectl.json("get", "gsvc", "shared")["spec"]["policy"]["queries"]
+        return sorted(found, key=lambda entry: entry["signal"])
+
+    apply("me", cases.spec(policy={"queries": [mine]}))
+    both = apply("they", cases.spec(policy={"queries": [theirs]}))
+    assert both == [{**theirs, "scope": "Service"}, {**mine, "scope": "Service"}]
+    changed = apply("me", cases.spec(policy={"queries": [{**mine, "query": "sum(c)", "scope": "Service"}]}))
+    assert [entry["query"] for entry in changed] == ["sum(b)", "sum(c)"]
+    assert [entry["query"] for entry in apply("me", cases.spec())] == ["sum(b)"]
