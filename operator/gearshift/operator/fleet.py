@@ -4,10 +4,12 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from gearshift.operator.index import Index
 from gearshift.operator.reconciler import Reconciler
 
+_STOP_SECONDS: Final = 5.0
 _log = logging.getLogger(__name__)
 
 
@@ -37,12 +39,13 @@ class Fleet:
             self._spawn(uid)
 
     async def stop(self) -> None:
-        """End all tasks; a write that is on its way is given up."""
+        """End all tasks; a write that is on its way is given up, and so is a task that does not end."""
         self._index = None
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            await asyncio.wait(tasks, timeout=_STOP_SECONDS)
 
     def _alive(self, uid: str) -> bool:
         body = None if self._index is None else self._index.services.get(uid)
