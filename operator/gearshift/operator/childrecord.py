@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from gearshift.operator.manifests.children import APPLIED, as_applied
+from gearshift.operator.manifests.children import applied_digest, as_applied
 from gearshift.operator.records import version_of
 
 Json = dict[str, Any]
@@ -37,7 +37,7 @@ class ChildRecord:
 
     def equals(self, wanted: Json) -> bool:
         """It was last applied from this very manifest, and nobody has changed a field of it since."""
-        digest = str(wanted["metadata"]["annotations"][APPLIED])
+        digest = applied_digest(wanted)
         if self.applied != digest and as_applied(self.body, wanted):
             self.applied = digest
         return self.applied == digest

@@ -4,10 +4,11 @@
 from typing import Any
 
 from gearshift.api import names, reasons
+from gearshift.api.v1alpha1 import InferenceServiceSpec
 from gearshift.operator.errors import Forbidden, Invalid, NotFound
-from gearshift.operator.index import Index
+from gearshift.operator.index import Index, Key
 from gearshift.operator.kube import Kube
-from gearshift.operator.manifests.children import build_children
+from gearshift.operator.manifests.children import applied_digest, build_children
 from gearshift.operator.manifests.meta import Installation, Owner
 from gearshift.operator.resources import BY_KIND
 from gearshift.policy.conditionview import Trouble, graver
@@ -15,22 +16,45 @@ from gearshift.policy.conditionview import Trouble, graver
 Json = dict[str, Any]
 
 
-async def keep_children(
-    kube: Kube, index: Index, owner: Owner, installation: Installation, pods: int | None
-) -> Trouble | None:
-    """Apply what is missing or differs; the gravest thing that stands in the way, if there is any.
+class Children:
+    """Children of one service. Remembers the digests of what it wants, so that quiet looks build no manifest."""
 
-    ``pods`` is the number that scaling wants, None where the spec says it.
+    def __init__(self, kube: Kube, index: Index, installation: Installation) -> None:
+        self._kube = kube
+        self._index = index
+        self._installation = installation
+        self._wanted: tuple[InferenceServiceSpec, int | None, dict[Key, str]] | None = None
 
-    Raises:
-        KubeError: the API server can't be asked; worth another try.
-    """
-    trouble: Trouble | None = None
-    for wanted in build_children(owner, installation, pods):
-        live = index.children.get(owner.uid, {}).get((wanted["kind"], wanted["metadata"]["name"]))
-        if live is None or not live.equals(wanted):
-            trouble = graver(trouble, await _apply(kube, index, owner, wanted, live.body if live is not None else None))
-    return trouble
+    async def keep(self, owner: Owner, pods: int | None) -> Trouble | None:
+        """Apply what is missing or differs; the gravest thing that stands in the way, if there is any.
+
+        ``pods`` is the number that scaling wants, None where the spec says it.
+
+        Raises:
+            KubeError: the API server can't be asked; worth another try.
+        """
+        if self._kept(owner, pods):
+            return None
+        trouble: Trouble | None = None
+        manifests = build_children(owner, self._installation, pods)
+        self._wanted = (owner.spec, pods, {_key(wanted): applied_digest(wanted) for wanted in manifests})
+        for wanted in manifests:
+            live = self._index.children.get(owner.uid, {}).get(_key(wanted))
+            if live is None or not live.equals(wanted):
+                body = live.body if live is not None else None
+                trouble = graver(trouble, await _apply(self._kube, self._index, owner, wanted, body))
+        return trouble
+
+    def _kept(self, owner: Owner, pods: int | None) -> bool:
+        """Nothing else is wanted than at the last look, and each child was found to be so."""
+        if self._wanted is None or self._wanted[0] is not owner.spec or self._wanted[1] != pods:
+            return False
+        live = self._index.children.get(owner.uid, {})
+        return all(key in live and live[key].applied == digest for key, digest in self._wanted[2].items())
+
+
+def _key(manifest: Json) -> Key:
+    return manifest["kind"], manifest["metadata"]["name"]
 
 
 def router_available(index: Index, service_uid: str) -> bool:

@@ -10,6 +10,8 @@ from typing import Final
 
 _SHARE: Final = 0.3  # of one processor, for looks at services of which nothing is heard
 _SAMPLE_LOOKS: Final = 100
+_SETTLED_SAMPLES: Final = 5
+_FIRST_ROUND_SECONDS: Final = 30.0  # at most, while looks pay for what a start costs
 
 
 class Cost:
@@ -19,6 +21,7 @@ class Cost:
         self._clock = clock
         self._since = clock()
         self._looks = 0
+        self._samples = 0
         self.look_seconds = 0.0
 
     def looked(self) -> None:
@@ -29,7 +32,9 @@ class Cost:
             measured = (now - self._since) / self._looks
             self.look_seconds = (self.look_seconds + measured) / 2 if self.look_seconds else measured
             self._since, self._looks = now, 0
+            self._samples += 1
 
     def round_seconds(self, services: int) -> float:
         """How long a round of looks at all services must take at least to keep to the share; 0 before it is known."""
-        return services * self.look_seconds / _SHARE
+        needed = services * self.look_seconds / _SHARE
+        return needed if self._samples >= _SETTLED_SAMPLES else min(needed, _FIRST_ROUND_SECONDS)

@@ -15,6 +15,7 @@ from gearshift.operator.budgets import Budgets
 from gearshift.operator.errors import SidecarError
 from gearshift.operator.index import Index
 from gearshift.operator.manifests.revision import revision
+from gearshift.operator.memo import Memo
 from gearshift.operator.prom import Prometheus, Signals
 from gearshift.operator.records import PodRecord
 from gearshift.operator.sidecars import Sidecars
@@ -57,6 +58,7 @@ class Gatherer:
         self._budgets = budgets
         self._sidecars = sidecars
         self._signals = Signals(prometheus)
+        self._revision = Memo(revision)
         self._node_lost_seconds = node_lost_seconds
         self._transition_grace_seconds = transition_grace_seconds
         self._heard: dict[str, PodState] = {}  # by uid of the pod
@@ -86,7 +88,7 @@ class Gatherer:
             uid=meta.uid,
             generation=meta.generation,
             spec=service.spec,
-            revision=revision(service.spec),
+            revision=self._revision(service.spec),
             pods=views,
             metrics=Metrics(readings),
             in_flight=_flights({uid: state for uid, state in answers.items() if uid not in stuck}, running),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics of the operator and the small server for them and for its probes."""
 
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -68,7 +69,8 @@ class Metrics:
     def phase(self, metric: Gauge, namespace: str, service: str, phase: str, value: float | None) -> None:
         """Set a gauge of a phase, or drop it while its value is not known."""
         if value is None:
-            metric.remove_by_labels({"namespace": namespace, "service": service, "phase": phase})
+            with contextlib.suppress(KeyError):  # some versions of the library complain when there is none
+                metric.remove(namespace, service, phase)
         else:
             metric.labels(namespace, service, phase).set(value)
 

@@ -2,8 +2,10 @@
 """How soon a service is looked at again: at once after a change, seldom while quiet, ever later after failures."""
 
 import asyncio
+import math
 import random
 import time
+from collections.abc import Callable
 from typing import Final
 
 from gearshift.policy.snapshot import Snapshot
@@ -18,17 +20,15 @@ _BACKOFF_SECONDS: Final = (0.5, 15.0)
 class Pace:
     """Pauses of one reconciler."""
 
-    def __init__(self, tick_seconds: float) -> None:
+    def __init__(self, tick_seconds: float, clock: Callable[[], float] = time.perf_counter) -> None:
         self._tick_seconds = tick_seconds
+        self._clock = clock
         self._failures = 0
         self._took_seconds = 0.0
+        self._ended_at = -math.inf  # of the last look
 
     async def rest(self, wake: asyncio.Event, pause: float) -> None:
-        """Wait for a change, at most ``pause`` seconds; after a failure the whole pause.
-
-        A change waits for others of its kind, and at least for as long as the last look took, so that a service whose
-        pods keep changing takes half of the time at most.
-        """
+        """Wait for a change and for others of its kind, at most ``pause`` seconds; after a failure the whole pause."""
         if self._failures:
             await asyncio.sleep(pause)
             return
@@ -37,11 +37,21 @@ class Pace:
                 await wake.wait()
         except TimeoutError:
             return
-        await asyncio.sleep(min(max(_COALESCE_SECONDS, self._took_seconds), _LONGEST_COALESCE_SECONDS))
+        await asyncio.sleep(self.gathering())
+
+    def gathering(self) -> float:
+        """How long a change of now waits for others, in seconds.
+
+        At least until the last look is over for as long as it took, so that a service whose pods keep changing takes
+        half of the time at most.
+        """
+        rested = self._clock() - self._ended_at
+        return max(_COALESCE_SECONDS, min(self._took_seconds, _LONGEST_COALESCE_SECONDS) - rested)
 
     def looked(self, began: float) -> float:
-        """Note the end of a look that began at a time of ``time.perf_counter``; its length in seconds."""
-        self._took_seconds = time.perf_counter() - began
+        """Note the end of a look that began at a time of the clock; its length in seconds."""
+        self._ended_at = self._clock()
+        self._took_seconds = self._ended_at - began
         return self._took_seconds
 
     def succeeded(self) -> None:

@@ -11,6 +11,7 @@ from gearshift.operator.kube import Kube
 from gearshift.operator.manifests.meta import Installation, Owner
 from gearshift.operator.manifests.pod import build_pod
 from gearshift.operator.manifests.revision import revision
+from gearshift.operator.memo import Memo
 from gearshift.operator.resources import PODS
 from gearshift.policy.conditionview import Trouble
 from gearshift.policy.plan import CreatePod, DeletePod
@@ -29,28 +30,39 @@ class Pods:
         self._kube = kube
         self._index = index
         self._installation = installation
+        self._unbuildable = Memo(self._refusal_to_build, lambda owner: owner.spec)
+        self._revision = Memo(revision)
         self._accepted = ""  # revision
         self._refused: tuple[int, float, Trouble] | None = None  # generation, when, what
 
     async def check(self, owner: Owner, generation: int, at: float) -> Trouble | None:
         """Whether pods of this spec can be made. A new revision is tried on the API server without making anything."""
-        start = owner.spec.parallelism.start
-        try:
-            manifest = build_pod(owner, self._installation, 0, owner.spec.roles[0].name, start)
-        except ChildRefused as problem:
-            return Trouble(problem.reason, problem.message, spec=True)
-        wanted = revision(owner.spec)
+        unbuildable = self._unbuildable(owner)
+        if unbuildable is not None:
+            return unbuildable
+        wanted = self._revision(owner.spec)
         if wanted == self._accepted or any(
             pod.revision == wanted for pod in self._index.pods.get(owner.uid, {}).values()
         ):
             return None
         if self._refused is not None and self._refused[0] == generation and at - self._refused[1] < _RECHECK_SECONDS:
             return self._refused[2]
-        trouble = await self._try(manifest, owner.name, wanted)
+        trouble = await self._try(self._first(owner), owner.name, wanted)
         self._refused = None if trouble is None else (generation, at, trouble)
         if trouble is None:
             self._accepted = wanted
         return trouble
+
+    def _first(self, owner: Owner) -> dict[str, Any]:
+        """Manifest of the pod that a new service would begin with."""
+        return build_pod(owner, self._installation, 0, owner.spec.roles[0].name, owner.spec.parallelism.start)
+
+    def _refusal_to_build(self, owner: Owner) -> Trouble | None:
+        try:
+            self._first(owner)
+        except ChildRefused as problem:
+            return Trouble(problem.reason, problem.message, spec=True)
+        return None
 
     def count(self, service_uid: str) -> int:
         """Pods of a service that exist, those on their way out included."""

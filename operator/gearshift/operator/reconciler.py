@@ -10,11 +10,12 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from gearshift.api import reasons
-from gearshift.api.v1alpha1 import InferenceService, InferenceServiceStatus
+from gearshift.api.v1alpha1 import InferenceService, InferenceServiceSpec, InferenceServiceStatus
+from gearshift.api.v1alpha1.status import TransitionRecord
 from gearshift.api.vocabulary import Role
 from gearshift.operator.actor import Actor
 from gearshift.operator.budgets import Budgets
-from gearshift.operator.children import keep_children, router_available
+from gearshift.operator.children import Children, router_available
 from gearshift.operator.cost import Cost
 from gearshift.operator.decisions import Decisions
 from gearshift.operator.errors import KubeError, NotFound, NotLeader
@@ -26,6 +27,7 @@ from gearshift.operator.lease import Lease
 from gearshift.operator.manifests import meta as manifest_meta
 from gearshift.operator.manifests.meta import Installation, Owner
 from gearshift.operator.manifests.services import router_url
+from gearshift.operator.memo import Memo
 from gearshift.operator.metrics import Metrics
 from gearshift.operator.orders import Orders
 from gearshift.operator.pace import Pace, settling
@@ -65,6 +67,18 @@ class Tools:
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_LOOKS_AT_ONCE))
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One look at a service and what was decided."""
+
+    body: Json
+    previous: InferenceServiceStatus
+    owner: Owner
+    gathered: Gathered
+    plan: Plan
+    at: float
+
+
 class Reconciler:
     """Brings one service, known by its uid, to its spec and keeps it there."""
 
@@ -74,6 +88,10 @@ class Reconciler:
         self.wake.set()
         self._tools = tools
         self._gatherer = gatherer
+        self._children = Children(tools.kube, tools.index, tools.installation)
+        self._service = Memo(self._parsed)
+        self._status = Memo(status_of)
+        self._spec: InferenceServiceSpec | None = None
         self._pods = pods
         self._started_at = time.time()
         self._memory: Memory | None = None
@@ -117,9 +135,9 @@ class Reconciler:
 
     async def _tick(self, body: Json) -> float:
         self._tools.lease.check()
-        at, previous = time.time(), status_of(body)
+        at, previous = time.time(), self._status(body)
         try:
-            service = InferenceService.model_validate({**body, "status": {}})
+            service = self._service(body)
         except ValidationError as problem:
             return await self._refuse(body, previous, spec_problem(problem), at)
         unusable = service_problem(service)
@@ -127,11 +145,19 @@ class Reconciler:
             return await self._refuse(body, previous, unusable, at)
         return await self._reconcile(body, service, previous, at)
 
+    def _parsed(self, body: Json) -> InferenceService:
+        """The service without its status. As long as the spec says the same it is the same object."""
+        service = InferenceService.model_validate({**body, "status": {}})
+        if self._spec == service.spec:
+            return service.model_copy(update={"spec": self._spec})
+        self._spec = service.spec
+        return service
+
     async def _refuse(self, body: Json, previous: InferenceServiceStatus, message: str, at: float) -> float:
         """The spec can't be served: say so, touch nothing."""
         generation = int(body["metadata"].get("generation") or 0)
         written = refused(previous, generation, reasons.SPEC_INVALID, message, at)
-        if await self._tools.reporter.report(body, written, at):
+        if await self._tools.reporter.report(body, previous, written, at):
             await self._tools.events.post(body["metadata"], reasons.SPEC_INVALID, "Validate", message, at, warning=True)
         self._pace.succeeded()
         return self._quiet()
@@ -143,41 +169,57 @@ class Reconciler:
         owner = Owner(service.metadata.namespace, service.metadata.name, self.uid, service.spec)
         gathered = await self._gatherer.gather(service, previous, at, self._started_at)
         plan = self._decide(gathered, previous)
-        trouble = await keep_children(tools.kube, tools.index, owner, tools.installation, plan.pods)
+        trouble = await self._children.keep(owner, plan.pods)
         refusal = await self._pods.check(owner, service.metadata.generation, at)
         if refusal is not None:
             plan = replace(plan, actions=())
         elif _disruptive(plan):
             gathered, plan = await self._confirmed(service, previous, plan)
+        look = _Look(body, previous, owner, gathered, plan, at)
+        known = graver(refusal, trouble, _useless(gathered))
+        await self._report_early(look, known)
         acted = await self._actor.act(body["metadata"], owner, plan, gathered, at)
         self._decisions.tell(gathered.snapshot, plan, previous.last_decision)
-        trouble = graver(refusal, acted, trouble, _useless(gathered))
-        shown = await self._report(body, owner, plan, gathered, trouble, at)
-        return self._pause(gathered, plan, shown, acted)
-
-    async def _report(
-        self, body: Json, owner: Owner, plan: Plan, gathered: Gathered, trouble: Trouble | None, at: float
-    ) -> InferenceServiceStatus:
-        """Write the status, post what stands in the way, and set the gauges."""
-        tools, previous = self._tools, status_of(body)
+        # What was ordered is known even when its pod forgets it.
+        trouble = graver(acted, known)
+        shown = await self._report(look, trouble, self._actor.ordered or gathered.running)
         for reason, message in _complaints(trouble, gathered):
             await tools.events.post(body["metadata"], reason, "Reconcile", message, at, warning=True)
+        self._measure(gathered.snapshot)
+        return self._pause(gathered, plan, shown, acted)
+
+    async def _report_early(self, look: _Look, trouble: Trouble | None) -> None:
+        """Tell what was seen before pods are made and deleted: a death is news, and what follows from it takes a while.
+
+        What can't be told now must not keep them from being made; it is told after that.
+        """
+        if not look.plan.actions or any(isinstance(action, Transit) for action in look.plan.actions):
+            return
+        try:
+            await self._report(look, trouble, look.gathered.running)
+        except KubeError as problem:
+            _log.info("%s: the status comes later: %s", _key(look.body), problem)
+
+    async def _report(
+        self, look: _Look, trouble: Trouble | None, running: TransitionRecord | None
+    ) -> InferenceServiceStatus:
+        """Write the status where it says something new."""
+        tools, owner, gathered = self._tools, look.owner, look.gathered
         report = Report(
             Observed(router_available(tools.index, self.uid), trouble),
-            self._actor.ordered or gathered.running,  # what was ordered is known even when its pod forgets it
+            running,
             gathered.history,
             selector=_selector(owner),
             url=router_url(owner),
             memory=self._memory,
             yardstick=gathered.yardstick,
         )
-        shown = status(gathered.snapshot, plan, previous, report)
+        shown = status(gathered.snapshot, look.plan, look.previous, report)
         current = tools.index.services.get(self.uid)
         if current is not None:
-            await tools.reporter.report(current, shown, at)
+            await tools.reporter.report(current, self._status(current), shown, look.at)
         for role in shown.roles:
             tools.metrics.ready.labels(owner.namespace, owner.name, role.name.value).set(role.ready)
-        self._measure(gathered.snapshot)
         return shown
 
     def _measure(self, snapshot: Snapshot) -> None:

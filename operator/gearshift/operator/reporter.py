@@ -35,9 +35,10 @@ class Reporter:
         self._events = events
         self._metrics = metrics
 
-    async def report(self, body: Json, status: InferenceServiceStatus, at: float) -> bool:
-        """Write ``status`` unless the object has it already; True when it was written."""
-        previous = status_of(body)
+    async def report(
+        self, body: Json, previous: InferenceServiceStatus, status: InferenceServiceStatus, at: float
+    ) -> bool:
+        """Write ``status`` unless the object has it already, as ``previous``; True when it was written."""
         if previous == status:
             return False
         meta = body["metadata"]

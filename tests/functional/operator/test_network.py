@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from gscluster.fast import FastCluster
-from tests.functional.operator.faults import Fault, looking, writing
+from tests.functional.operator.faults import Call, Fault, looking, writing
 from tests.functional.operator.oracle import as_the_spec_says, settles
 from tests.functional.operator.proxy import Proxy
 from tests.functional.operator.world import Operator, Space, operator, until
@@ -39,6 +39,27 @@ def leader(cluster: FastCluster, proxy: Proxy, tmp_path_factory: pytest.TempPath
     """An operator behind it. It lists everything anew as seldom as in production."""
     with operator(cluster, tmp_path_factory.mktemp("operator"), server=proxy.url) as one:
         yield one
+
+
+def making_pods(call: Call) -> bool:
+    """Calls that make a pod."""
+    return call.method == "POST" and call.path.endswith("/pods") and not call.dry
+
+
+@pytest.mark.usefixtures("leader")
+@pytest.mark.parametrize("how", ["gone", "failed"])
+def test_a_death_is_told_while_no_pod_can_be_made(space: Space, proxy: Proxy, how: str) -> None:
+    space.apply(roles=unified(2))
+    first, *_ = space.serve(2).values()
+    lost = first.state.pod
+    with proxy.fault(Fault(making_pods, status=500)):
+        if how == "gone":
+            space.kubelet.lose(first.state.uid)
+        else:
+            space.kubelet.report(lost, first.address, "Failed", ready=False)
+        until(lambda: space.status()["readyReplicas"] == 1, "the status to tell of the death")
+        assert lost not in {pod["name"] for pod in space.status()["pods"] if pod["ready"]}
+    settles([space], lambda one: as_the_spec_says(one, 2), "two pods and all children")
 
 
 @pytest.mark.usefixtures("leader")

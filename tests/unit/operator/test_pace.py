@@ -42,6 +42,21 @@ def test_a_quiet_pause_is_as_long_as_a_round_of_all_services_must_be() -> None:
     assert 18.0 <= Pace(5.0).quiet(20.0) <= 22.0
 
 
+@pytest.mark.parametrize(
+    ("took", "rested", "waits"),
+    [(0.01, 0.0, 0.1), (0.8, 0.0, 0.8), (0.8, 0.5, 0.3), (0.8, 60.0, 0.1), (30.0, 0.0, 2.0)],
+)
+def test_a_change_waits_only_while_the_last_look_has_not_been_over_for_as_long_as_it_took(
+    took: float, rested: float, waits: float
+) -> None:
+    now = 100.0
+    pace = Pace(5.0, clock=lambda: now)
+    assert pace.gathering() == 0.1
+    pace.looked(now - took)
+    now += rested
+    assert pace.gathering() == pytest.approx(waits)
+
+
 @pytest.mark.parametrize(("since", "soon"), [(NOW - 5, True), (NOW - 600, False)])
 def test_a_ready_pod_that_does_not_serve_is_watched_closely_for_a_while_only(since: float, soon: bool) -> None:
     assert settling(snapshot((pod(0, phase=PodPhase.UNKNOWN, since=since),))) is soon

@@ -51,5 +51,6 @@ def test_only_a_service_that_is_gone_is_given_up(
     index.put_service(live_service("uid-1", 10))
     kube = cast("Kube", Refusing(problem, live))
     reporter = Reporter(kube, index, Events(kube, "me"), Metrics())
-    assert asyncio.run(reporter.report(live_service("uid-1", 10), WRITTEN, 1000.0)) is False
+    written = reporter.report(live_service("uid-1", 10), InferenceServiceStatus(), WRITTEN, 1000.0)
+    assert asyncio.run(written) is False
     assert list(index.services) == left

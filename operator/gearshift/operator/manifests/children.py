@@ -33,6 +33,11 @@ def build_children(owner: Owner, installation: Installation, pods: int | None = 
     return manifests
 
 
+def applied_digest(manifest: Manifest) -> str:
+    """The digest that a manifest of `build_children` carries."""
+    return str(manifest["metadata"]["annotations"][APPLIED])
+
+
 def digest(manifest: Manifest) -> str:
     """Short hash of a manifest."""
     canonical = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
