@@ -87,6 +87,11 @@ class Api:
                 return found, page["metadata"]["resourceVersion"]
             params["continue"] = token
 
+    async def any_that(self, resource: Resource, fields: str) -> bool:
+        """Whether the cluster has an object that a field selector selects."""
+        page = await self.call("GET", resource.path(), params={"limit": "1", "fieldSelector": fields})
+        return bool(page["items"])
+
     async def follow(self, resource: Resource, labels: str = "") -> AsyncIterator[tuple[str, list[Json]]]:
         """All objects as ``LISTED``, then each change by its type, without end.
 

@@ -14,9 +14,9 @@ from typing import Any, Final, NoReturn
 from bench.scale import netns
 from bench.scale.api import Api
 from bench.scale.deaths import kill, quantile
-from bench.scale.process import Operator, operator
+from bench.scale.process import Operator, cpu_seconds, operator
 from bench.scale.witness import Witness
-from bench.scale.world import IMAGE, machines, populate
+from bench.scale.world import IMAGE, machines, populate, routers_available, sidecars, start_controllers
 from gscluster.audit import AuditLog, Write
 from gscluster.fast import FastCluster
 
@@ -49,7 +49,8 @@ def main(argv: list[str]) -> int:
     netns.enter(argv)
     signal.signal(signal.SIGTERM, _end)
     lines = Lines()
-    with machines() as cluster:
+    saved = arguments.world is not None and arguments.world.exists()
+    with machines(arguments.world if saved else None) as cluster:
         config = json.loads(cluster.kubeconfig.read_text())
         defects = asyncio.run(_measure(cluster, config, arguments, lines))
         if arguments.keep is not None:
@@ -70,40 +71,58 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--deaths", type=int, default=300)
     parser.add_argument("--deaths-per-second", type=float, default=5.0)
     parser.add_argument("--idle-seconds", type=float, default=60.0)
+    parser.add_argument(
+        "--world",
+        type=Path,
+        help="folder that keeps what was set up, for other runs of the same size; made when it is not there",
+    )
     parser.add_argument("--keep", type=Path, help="folder that gets the logs")
-    parser.add_argument("--profile", type=Path, help="file for cProfile's numbers of the first operator")
     return parser.parse_args(argv)
 
 
 async def _measure(cluster: FastCluster, config: Json, arguments: argparse.Namespace, lines: Lines) -> list[str]:
     async with Api.connect(config) as api:
-        began = time.monotonic()
-        await populate(api, arguments.services, arguments.pods)
-        _say(f"{arguments.services} services and {arguments.pods} pods made in {time.monotonic() - began:.0f} s")
+        await _set_up(cluster, api, arguments)
         witness = Witness()
         watching = asyncio.create_task(witness.run(api))
         await witness.until(lambda: len(witness.statuses) == arguments.services, _PATIENCE_SECONDS)
-        profiler = [] if arguments.profile is None else ["-m", "cProfile", "-o", str(arguments.profile)]
-        with operator(cluster, IMAGE, "first", profiler) as first:
-            await _start(first, witness, lines)
-            await _rest(cluster, first, arguments.idle_seconds, lines)
-            await _deaths(api, first, witness, arguments, lines)
-            lines.tell("memory_peak", first.peak_megabytes, "MB", PEAK_MEGABYTES)
-        with operator(cluster, IMAGE, "second", []) as second:
-            await _restart(second, arguments.services, lines)
-            lines.tell("restart_memory_peak", second.peak_megabytes, "MB", PEAK_MEGABYTES)
+        with sidecars(cluster):
+            with operator(cluster, IMAGE, "first") as first:
+                await _start(cluster, first, witness, lines)
+                await _rest(cluster, first, arguments.idle_seconds, lines)
+                await _deaths(api, first, witness, arguments, lines)
+                lines.tell("memory_peak", first.peak_megabytes, "MB", PEAK_MEGABYTES)
+            with operator(cluster, IMAGE, "second") as second:
+                await _restart(second, arguments.services, lines)
+                lines.tell("restart_memory_peak", second.peak_megabytes, "MB", PEAK_MEGABYTES)
         watching.cancel()
         return first.defects() + second.defects()
 
 
-async def _start(one: Operator, witness: Witness, lines: Lines) -> None:
-    """From the start of the process until a status of each service says what was decided."""
+async def _set_up(cluster: FastCluster, api: Api, arguments: argparse.Namespace) -> None:
+    """Services, pods and routers, all of them running."""
     began = time.monotonic()
+    if cluster.state is None:
+        await populate(api, arguments.services, arguments.pods)
+        _say(f"{arguments.services} services and {arguments.pods} pods made in {time.monotonic() - began:.0f} s")
+    start_controllers(cluster)
+    await routers_available(api, arguments.services)
+    _say(f"routers available after {time.monotonic() - began:.0f} s")
+    if cluster.state is None and arguments.world is not None:
+        cluster.save_state(arguments.world)
+
+
+async def _start(cluster: FastCluster, one: Operator, witness: Witness, lines: Lines) -> None:
+    """From the start of the process until a status of each service says what was decided."""
+    began, others = time.monotonic(), _cpu_of_others(cluster)
     wanted = witness.statuses.keys()
-    if not await witness.until(lambda: wanted <= witness.decided_at.keys(), _PATIENCE_SECONDS):
-        _say(f"{len(wanted - witness.decided_at.keys())} services were never decided on; log: {one.log}")
-    lines.tell("decided_all", max(witness.decided_at.values(), default=float("inf")) - began, "s", START_SECONDS)
+    decided = await witness.until(lambda: wanted <= witness.decided_at.keys(), _PATIENCE_SECONDS)
+    if not decided:
+        _say(f"{len(wanted - witness.decided_at.keys())} services were never decided on")
+    last = max(witness.decided_at.values()) if decided else time.monotonic()
+    lines.tell("decided_all", last - began, "s", START_SECONDS)
     lines.tell("decided_all_cpu", one.cpu_seconds, "s")
+    lines.tell("decided_all_cpu_of_cluster", _cpu_of_others(cluster) - others, "s")
     if not await witness.until(lambda: not witness.unready(), _PATIENCE_SECONDS):
         _say(f"not Ready: {witness.unready()}")
     lines.tell("ready_all", time.monotonic() - began, "s")
@@ -152,6 +171,11 @@ async def _decided(one: Operator) -> int:
         return await asyncio.to_thread(one.decided)
     except (IndexError, OSError):  # it does not serve its metrics yet
         return 0
+
+
+def _cpu_of_others(cluster: FastCluster) -> float:
+    """Processor seconds that API server, etcd, controllers and kwok have used: they share the machine."""
+    return sum(cpu_seconds(cluster.processes.process_id(name)) for name in cluster.processes.names())
 
 
 def _say_writes(writes: list[Write]) -> None:

@@ -31,6 +31,12 @@ def environment() -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "PYTHONPATH": ":".join(sys.path[1:])}
 
 
+def cpu_seconds(process_id: int) -> float:
+    """Processor time that a process has used."""
+    fields = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Operator:
     """One running operator."""
 
@@ -51,8 +57,7 @@ class Operator:
     @property
     def cpu_seconds(self) -> float:
         """Processor time that it has used."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self.process.pid)
 
     def decided(self) -> int:
         """Services that it has decided on since it started: those that its metrics have a number of pods of."""
@@ -71,11 +76,8 @@ class Operator:
 
 
 @contextlib.contextmanager
-def operator(cluster: FastCluster, image: str, name: str, program: list[str]) -> Iterator[Operator]:
-    """Start an operator with its default settings; ended on exit.
-
-    ``program`` goes between the interpreter and the module: nothing, or a profiler.
-    """
+def operator(cluster: FastCluster, image: str, name: str) -> Iterator[Operator]:
+    """Start an operator with its default settings; ended on exit."""
     token = cluster.kubectl("create", "token", "gearshift-operator", "-n", OWN_NAMESPACE).strip()
     kubeconfig, log = cluster.folder / f"{name}.kubeconfig", cluster.folder / f"{name}.log"
     write_kubeconfig(kubeconfig, cluster.endpoints.server, cluster.folder / "pki/ca.crt", token)
@@ -83,7 +85,7 @@ def operator(cluster: FastCluster, image: str, name: str, program: list[str]) ->
     token_file.write_text("a control token\n")
     flags = ["--image", image, "--kubeconfig", str(kubeconfig), "--token-file", str(token_file)]
     flags += ["--metrics-host", "127.0.0.1", "--metrics-port", "0", "--log-format", "text"]
-    argv = [*DIE_WITH_US, sys.executable, *program, "-m", "gearshift.operator", *flags]
+    argv = [*DIE_WITH_US, sys.executable, "-m", "gearshift.operator", *flags]
     roots = ":".join(str(ROOT / part) for part in _PRODUCT)
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -4,6 +4,7 @@ root."""
 
 import contextlib
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -30,18 +31,35 @@ class FastCluster:
     """Everything of it lives in `folder` and in the processes of `processes`."""
 
     def __init__(
-        self, folder: Path, endpoints: control_plane.Endpoints, *, controllers: bool, node_grace_seconds: int
+        self,
+        folder: Path,
+        endpoints: control_plane.Endpoints,
+        *,
+        controllers: bool,
+        node_grace_seconds: int,
+        state: Path | None = None,
     ) -> None:
         self.folder = folder
         self.endpoints = endpoints
         self.controllers = controllers
         self.node_grace_seconds = node_grace_seconds
+        self.state = state
         self.processes = ProcessTable(folder, None)
         self.kubeconfig = folder / "identities/admin.kubeconfig"
         self.kubectl = Kubectl(self.kubeconfig, self.folder / "kubectl-cache")
         self.audit_log = folder / "logs/audit.log"
 
+    def save_state(self, to: Path) -> None:
+        """Copy what etcd holds, for the `state` of another cluster; meanwhile etcd stands still."""
+        self.processes.send("etcd", signal.SIGSTOP)
+        try:
+            shutil.copytree(self.folder / "etcd", to)
+        finally:
+            self.processes.send("etcd", signal.SIGCONT)
+
     def start(self) -> None:
+        if self.state is not None:
+            shutil.copytree(self.state, self.folder / "etcd")
         authority = control_plane.prepare(self.folder, self.endpoints)
         write_identities(self.folder / "identities", self.endpoints.server, authority.certificate, [])
         self._start("etcd", control_plane.etcd(self.folder, self.endpoints))
@@ -72,24 +90,30 @@ class FastCluster:
 
 
 @contextlib.contextmanager
-def fast_cluster(*, controllers: bool = False, node_grace_seconds: int = 40) -> Iterator[FastCluster]:
+def fast_cluster(
+    *, controllers: bool = False, node_grace_seconds: int = 40, state: Path | None = None
+) -> Iterator[FastCluster]:
     """Yield a running API server, with controller manager and scheduler when `controllers`; end it and leave nothing.
+
+    It begins empty, or with the objects that another one's `save_state` copied to the folder `state`.
 
     The thread that enters must live as long as the cluster is wanted. Raise ClusterError with the last log lines when
     it does not start.
     """
-    cluster = _started(controllers=controllers, node_grace_seconds=node_grace_seconds)
+    cluster = _started(controllers=controllers, node_grace_seconds=node_grace_seconds, state=state)
     try:
         yield cluster
     finally:
         cluster.end()
 
 
-def _started(*, controllers: bool, node_grace_seconds: int) -> FastCluster:
+def _started(*, controllers: bool, node_grace_seconds: int, state: Path | None) -> FastCluster:
     """Start one; another process may take a port between its choice and its use, so try again on other ports."""
     for attempt in range(1, ATTEMPTS + 1):
         folder = Path(tempfile.mkdtemp(prefix="gscluster-"))
-        cluster = FastCluster(folder, free_endpoints(), controllers=controllers, node_grace_seconds=node_grace_seconds)
+        cluster = FastCluster(
+            folder, free_endpoints(), controllers=controllers, node_grace_seconds=node_grace_seconds, state=state
+        )
         try:
             cluster.start()
         except BaseException as error:
