@@ -95,7 +95,7 @@ def test_a_service_made_again_under_its_name_gets_children_of_its_own(cluster: F
     space.apply()
     new = space.get("gsvc", "chat")["metadata"]["uid"]
     assert new != old
-    until(lambda: len(space.kubelet.pods()) == 1 and _owner(space.kubelet.pods()[0]) == new, "a pod of the new one", 120)
+    until(lambda: len(space.kubelet.pods()) == 1 and _owner(space.kubelet.pods()[0]) == new, "a pod of the new", 120)
     space.serve(1)
 
 
