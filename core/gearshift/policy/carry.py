@@ -141,12 +141,19 @@ def _division(limits: _Limits, unified: int, now: Division, needed: Needed) -> D
     high = min(limits.most[Role.PREFILL], rest - limits.least[Role.DECODE])
     if unified < limits.least[Role.UNIFIED] or unified > limits.most[Role.UNIFIED] or low > high:
         return None
-    found = ({Role.UNIFIED: unified, Role.PREFILL: n, Role.DECODE: rest - n} for n in range(low, high + 1))
-    at = now.get(Role.PREFILL, 0)
+    at, best = now.get(Role.PREFILL, 0), _peak(rest, needed)
+    worth_trying = {min(max(n, low), high) for n in (1, rest - 1, at, best, best + 1)}
+    found = ({Role.UNIFIED: unified, Role.PREFILL: n, Role.DECODE: rest - n} for n in worth_trying)
     return max(
         found,
         key=lambda each: (_paired(each), needed.carried(each), -abs(each[Role.PREFILL] - at), -each[Role.PREFILL]),
     )
+
+
+def _peak(pods: int, needed: Needed) -> int:
+    """Prefill pods, rounded down, that carry as much as the rest of ``pods`` does as Decode ones."""
+    both = needed.prefill + needed.decode
+    return int(pods * needed.prefill / both) if both > 0 else 0
 
 
 def _paired(pods: Division) -> bool:

@@ -312,3 +312,14 @@ def test_wants_carry_their_numbers() -> None:
     assert isinstance(found, Want)
     assert found.inputs == {"unifiedCarries": "1.333x", "splitCarries": "1.667x"}
     assert found.message == "pods carry 1.333 times the load as Unified ones, 1.667 times as split ones"
+
+
+@pytest.mark.parametrize("pods", [2, 3, 5, 8, 13])
+@pytest.mark.parametrize(("prefill", "decode"), [(1.0, 1.0), (3.0, 1.0), (0.1, 5.0), (0.0, 2.0), (2.0, 0.0)])
+def test_the_most_split_division_carries_the_most(pods: int, prefill: float, decode: float) -> None:
+    """Of all pairs of numbers."""
+    needed_ = Needed(1.0, prefill, decode)
+    found = most_split(service(), {UNIFIED: pods}, needed_)
+    assert found is not None
+    every = [{PREFILL: n, DECODE: pods - n} for n in range(1, pods)]
+    assert needed_.carried(found) == max(needed_.carried(each) for each in every)
