@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was needed lately, and how many pods it keeps: the brakes of scale-down."""
 
+import math
+
 from gearshift.policy import tuning
 from gearshift.policy.plan import Memory, Need, ScaleMemory
 
@@ -11,35 +13,55 @@ def lasting(needs: tuple[Need, ...], now: Need) -> tuple[Need, ...]:
     | an earlier need | stays |
     |---|---|
     | older than the burst span | no |
-    | no more than now, on both counts | no: the present one outlasts it |
+    | no more than now, on each count | no: the present one outlasts it |
     | else | yes |
     """
     since = now.at - tuning.BURST_SECONDS
-    earlier = (need for need in needs if since < need.at < now.at)
-    return (*(need for need in earlier if need.down > now.down or need.carry > now.carry), now)
+    return (*(need for need in needs if since < need.at < now.at and _outlasts(need, now)), now)
 
 
-def kept(needs: tuple[Need, ...], at: float, started_at: float) -> int:
-    """Pods that what was needed lately keeps.
+def _outlasts(need: Need, now: Need) -> bool:
+    return need.down > now.down or need.carry > now.carry or need.load > now.load
 
-    With the most that the load kept busy in the burst span, and the most with room for chance in the stable span:
 
-    | watched for | kept, the more of |
-    |---|---|
-    | the burst span | both |
-    | less | twice the first, and the second: a higher burst may not have been seen yet |
+def kept(scale: ScaleMemory, at: float, started_at: float) -> int:
+    """Pods that what was needed lately keeps: the most of these.
+
+    | what | of the last | counts |
+    |---|---|---|
+    | load with room for chance | stable span | always |
+    | load, and on top of it the highest surge of the last hour | stable span | always |
+    | what load and missed objectives asked for | burst span | always |
+    | twice the load | burst span | until that has been watched: a higher burst may not have been seen yet |
     """
-    room = max((need.down for need in needs if at - need.at < tuning.STABLE_SECONDS), default=0)
-    load = max((need.carry for need in needs), default=0)
-    return max(room, load if at - started_at >= tuning.BURST_SECONDS else 2 * load)
+    stable = [need for need in scale.needs if at - need.at < tuning.STABLE_SECONDS]
+    room = max((need.down for need in stable), default=0)
+    surge = max((need.load for need in stable), default=0.0) + max((each.rise for each in scale.surges), default=0.0)
+    carry = max((need.carry for need in scale.needs), default=0)
+    load = math.ceil(max((need.load for need in scale.needs), default=0.0))
+    return max(room, math.ceil(surge), carry, 2 * load if _new(at, started_at) else 0)
+
+
+def _new(at: float, started_at: float) -> bool:
+    """Whether a burst of the service may not have been seen yet."""
+    return at - started_at < tuning.BURST_SECONDS
 
 
 def rested(at: float, scale: ScaleMemory, memory: Memory) -> bool:
-    """Whether a pod may go as far as the past says."""
+    """Whether a pod may go as far as the past says.
+
+    | since | seconds |
+    |---|---|
+    | watching began | `tuning.WATCH_SECONDS` |
+    | a pod was added | `tuning.REVERSAL_SECONDS` |
+    | a pod went | `tuning.SHRINK_SECONDS`; `tuning.WATCH_SECONDS` until the burst span has been watched |
+    | a pod that went was needed again | `rest_seconds` |
+    """
+    pace = tuning.WATCH_SECONDS if _new(at, memory.started_at) else tuning.SHRINK_SECONDS
     rests = (
         (memory.started_at, tuning.WATCH_SECONDS),
         (scale.grown_at, tuning.REVERSAL_SECONDS),
-        (scale.shrunk_at, tuning.SHRINK_SECONDS),
+        (scale.shrunk_at, pace),
         (scale.regretted_at, rest_seconds(scale.regrets)),
     )
     return all(since is None or at - since >= seconds for since, seconds in rests)

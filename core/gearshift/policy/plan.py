@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from gearshift.api.vocabulary import BridgePhase, Layout, Role, TransitionKind
 from gearshift.policy.samples import Sample
+from gearshift.policy.surges import Surge
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ class Need:
     up: int
     down: int
     carry: int
+    load: float = 0.0  # that its measured work keeps busy, in tenths, so that few needs outlast another
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,7 @@ class ScaleMemory:
     wanted: int = 0  # what it would desire now, if it may act
     needs: tuple[Need, ...] = ()
     samples: tuple[Sample, ...] = ()  # of the last few start-up times
+    surges: tuple[Surge, ...] = ()  # of the last hour, each higher than those after it
     grown_at: float | None = None
     shrunk_at: float | None = None  # and has not grown since
     regretted_at: float | None = None  # when it last had to grow soon after it had shrunk

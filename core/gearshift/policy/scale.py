@@ -9,6 +9,7 @@ The number of pods that is desired survives in `Memory.scale`; after a restart i
 for if that is more, and nothing shrinks before the stable window has been watched anew.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 from gearshift.api.v1alpha1 import InferenceServiceSpec
@@ -25,6 +26,7 @@ from gearshift.policy.scaledown import scale_down
 from gearshift.policy.sizing import sizing
 from gearshift.policy.snapshot import Snapshot
 from gearshift.policy.standby import with_standby
+from gearshift.policy.surges import Surge, surged
 from gearshift.policy.targets import total_target
 from gearshift.policy.verdict import number
 
@@ -81,7 +83,7 @@ def inputs(memory: Memory) -> dict[str, str]:
     if scale is None or not scale.needs:
         return {}
     now = scale.needs[-1]
-    stay = min(scale.desired, kept(scale.needs, now.at, memory.started_at))
+    stay = min(scale.desired, kept(scale, now.at, memory.started_at))
     told = {"podsNeeded": str(now.up), "podsKept": str(stay), "podsDesired": str(scale.desired)}
     return told | {"demandPods": number(scale.samples[-1].work)} if scale.samples else told
 
@@ -110,10 +112,12 @@ def remember(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> ScaleMemory | 
     if isinstance(found, Hold):
         return replace(before, desired=desired, wanted=desired)
     found = with_standby(found, snapshot.spec.scaling.standby or 0)
-    now = Need(snapshot.at, *(limits.clamp(pods) for pods in (found.up, found.down, found.carry)))
+    up, down, carry = (limits.clamp(pods) for pods in (found.up, found.down, found.carry))
+    now = Need(snapshot.at, up, down, carry, math.ceil(found.load * 10) / 10)
     span = (tuning.TREND_SPANS + 1) * lead_seconds(memory, snapshot.revision)
     samples = sampled(before.samples, found.sample, snapshot.at, span)
-    after = replace(before, desired=desired, needs=lasting(before.needs, now), samples=samples)
+    surges = surged(before.surges, Surge(snapshot.at, found.rise))
+    after = replace(before, desired=desired, needs=lasting(before.needs, now), samples=samples, surges=surges)
     return _adopt(snapshot, replace(after, wanted=_wanted(snapshot, after, memory, fleet)), fleet)
 
 
@@ -131,7 +135,7 @@ def _wanted(snapshot: Snapshot, scale: ScaleMemory, memory: Memory, fleet: Fleet
     if now.up > desired:
         return now.up
     settled = len(fleet.serving) == len(fleet.pods) == desired
-    if settled and rested(snapshot.at, scale, memory) and kept(scale.needs, snapshot.at, memory.started_at) < desired:
+    if settled and rested(snapshot.at, scale, memory) and kept(scale, snapshot.at, memory.started_at) < desired:
         return desired - 1
     return desired
 

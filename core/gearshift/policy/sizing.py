@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 from gearshift.policy import tuning
 from gearshift.policy.capacity import remembered
-from gearshift.policy.demand import demand
+from gearshift.policy.demand import Demand, chance, demand, lead_seconds
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.plan import Hold, Memory
 from gearshift.policy.pressure import known
 from gearshift.policy.rates import EngineRates
 from gearshift.policy.samples import Sample
 from gearshift.policy.snapshot import Signal, Snapshot
+from gearshift.policy.surges import rise
+from gearshift.policy.symptoms import late, missed, symptoms
 
 SIGNALS = (
     Signal.WAITING, Signal.RUNNING, Signal.KV_USAGE, Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS, Signal.TTFT_P90,
@@ -32,6 +34,8 @@ class Sizing:
     up: int
     down: int
     carry: int
+    load: float = 0.0  # as ``carry``, measured and not rounded, where a yardstick is known
+    rise: float = 0.0  # of ``load`` since a pod that serves now would have had to be made
     sample: Sample | None = None  # of the demand, where a yardstick is known
 
 
@@ -43,14 +47,15 @@ def sizing(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Sizing | Hold:
 
     | demand | requests queue | an objective is missed | load is light on every count | up | down | carry |
     |---|---|---|---|---|---|---|
-    | known | no | any | any | demand and bursts | demand and more bursts | demand |
+    | known | no | no | any | demand and bursts | demand and more bursts | demand |
+    | known | any | yes: see `missed` | any | as well n + 1 | as well n + 1 | as well n + 1 |
     | known | yes: see `symptoms` | any | any | as well n + 1 or more | as well n + 1 | n + 1 where buried |
     | no yardstick | yes, or | yes | no | 1.5 n | n | n |
     | no yardstick | no | no | no | 1 | n | n |
     | no yardstick | no | no | yes | 1 | n - 1 | 1 |
     | a signal is unknown | | | | Hold MetricsMissing | | |
 
-    With a yardstick a missed objective alone asks for nothing: long prompts miss TTFT on an idle pod too.
+    With a yardstick an objective that idle pods miss asks for nothing: long prompts miss TTFT there too.
     """
     values = known(snapshot.metrics, SIGNALS)
     if isinstance(values, Hold):
@@ -74,47 +79,27 @@ def _by_rates(
     burst = rates.burst(found.level, found.request_seconds, objectives.ttft.seconds)
     up = found.backlog + max(found.ahead / share, found.ahead + tuning.BURSTS * burst)
     down = max(found.level / share, found.level + tuning.SPARE_BURSTS * burst)
-    least = symptoms(snapshot, fleet, values)
+    waits, misses = symptoms(snapshot, fleet, values), missed(snapshot, memory, fleet, values, found.work)
     return Sizing(
-        max(least.up, math.ceil(up)),
-        max(least.down, math.ceil(down)),
-        max(least.carry, math.ceil(found.level / most)),
+        max(waits.up, misses, math.ceil(up)),
+        max(waits.down, misses, math.ceil(down)),
+        max(waits.carry, misses, math.ceil(found.level / most)),
+        found.level / most,
+        _rise(snapshot, memory, fleet, found) / most,
         Sample(snapshot.at, found.work, found.waiting),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Symptoms:
-    """Fewest pods by what waits: to mend it, to stay, and to carry the load at all."""
+def _rise(snapshot: Snapshot, memory: Memory, fleet: Fleet, found: Demand) -> float:
+    """Work by which load has risen, beyond chance, since a pod that serves now would have had to be made.
 
-    up: int
-    down: int
-    carry: int
-
-
-def symptoms(snapshot: Snapshot, fleet: Fleet, values: Mapping[Signal, float]) -> Symptoms:
-    """Pods by what waits, for ``n`` serving pods; ``q`` is the mean time in the queue by the TTFT objective.
-
-    | KV cache | waiting / pod | q | waiting now by its mean | up | down | carry |
-    |---|---|---|---|---|---|---|
-    | any | any | > 0.5 | >= 0.5 | n + n q, at most 2 n | n + 1 | n + 1 |
-    | any | any | > 0.15 | >= 0.5 | n + n q | n + 1 | 1 |
-    | >= 0.9 | any | any, or unknown | >= 0.5 | n + 1 | n + 1 | 1 |
-    | any | >= 1 | any, or unknown | >= 0.5 | n + 1 | n + 1 | 1 |
-    | as one of these | | | < 0.5: what there is clears the queue | 1 | n | 1 |
-    | else | | > 0.075 | any | 1 | n | 1 |
-    | else | | | any | 1 | 1 | 1 |
+    What the first pods were given when they came is no rise.
     """
-    pods, waiting = len(fleet.serving), values[Signal.WAITING]
-    requests = snapshot.metrics.value(Signal.REQUESTS)
-    queue = waiting / requests / max(snapshot.spec.policy.objectives.ttft.seconds, 0.001) if requests else 0.0
-    full = values[Signal.KV_USAGE] >= tuning.KV_FULL or waiting / pods >= tuning.QUEUE_SOME
-    if not full and queue <= tuning.QUEUE_SHARE:
-        return Symptoms(1, pods if queue > tuning.QUEUE_SHARE / 2 else 1, 1)
-    if sum(pod.waiting for pod in fleet.serving) < waiting / 2:
-        return Symptoms(1, pods, 1)
-    more = math.ceil(pods * min(queue, 1.0)) if queue > tuning.QUEUE_SHARE else 1
-    return Symptoms(pods + more, pods + 1, pods + 1 if queue > tuning.BURIED_SHARE else 1)
+    window = snapshot.spec.policy.window.seconds
+    begun = max(memory.started_at, min(pod.since for pod in fleet.serving)) + window
+    since = max(begun, snapshot.at - window - lead_seconds(memory, snapshot.revision))
+    sure = found.level - chance(found.level, found.request_seconds, window)
+    return rise(sure, memory.scale.samples if memory.scale is not None else (), since)
 
 
 def _by_capacity(snapshot: Snapshot, memory: Memory, fleet: Fleet, values: Mapping[Signal, float]) -> Sizing | None:
@@ -132,14 +117,9 @@ def _by_capacity(snapshot: Snapshot, memory: Memory, fleet: Fleet, values: Mappi
 
 def _by_symptoms(snapshot: Snapshot, values: Mapping[Signal, float], pods: int) -> Sizing:
     waits = values[Signal.WAITING] / pods >= tuning.QUEUE_SOME or values[Signal.KV_USAGE] >= tuning.KV_FULL
-    if waits or _late(snapshot, values):
+    if waits or late(snapshot, values):
         return Sizing(pods + max(1, pods // 2), pods, pods)
     return Sizing(1, pods - 1, 1) if _light(snapshot, values, pods) else Sizing(1, pods, pods)
-
-
-def _late(snapshot: Snapshot, values: Mapping[Signal, float]) -> bool:
-    objectives = snapshot.spec.policy.objectives
-    return values[Signal.TTFT_P90] > objectives.ttft.seconds or values[Signal.ITL_P90] > objectives.itl.seconds
 
 
 def _light(snapshot: Snapshot, values: Mapping[Signal, float], pods: int) -> bool:

@@ -107,6 +107,9 @@ QUEUE_SHARE: Final = 0.15
 BURIED_SHARE: Final = 0.5
 """Mean time in the queue, as a share of the TTFT objective, from which the load is more than the pods carry."""
 
+MISSED_SHARE: Final = 0.25
+"""Share of the pods' time that must be used for missed objectives to be the load's doing."""
+
 USUAL_REQUESTS: Final = 10.0
 """Requests of usual lengths that are added to those seen, so that a single long one is not taken for the mean."""
 
@@ -131,11 +134,14 @@ SAMPLE_SECONDS: Final = 5.0
 WATCH_SECONDS: Final = 300.0
 """Least time that a service has been watched before its first pod goes: what its load does is not known before."""
 
-STABLE_SECONDS: Final = 180.0
-"""Span over which the room for chance stays: its lack costs few requests, and load rarely falls for long at once."""
+STABLE_SECONDS: Final = 300.0
+"""Span over which the room for chance stays, as long as an HPA's: load rarely falls for long at once."""
 
 BURST_SECONDS: Final = 900.0
 """Span over which as many pods stay as the highest load kept busy: bursts come again, and new pods come too late."""
+
+SURGE_SECONDS: Final = 3600.0
+"""Span over which room stays for the steepest rise of load: what users and jobs do, they do again within the hour."""
 
 SHRINK_SECONDS: Final = 30.0
 """Least time between two pods that go: the window in which the loss of the first one shows."""

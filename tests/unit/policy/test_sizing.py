@@ -8,10 +8,12 @@ import pytest
 
 from gearshift.api.vocabulary import Layout
 from gearshift.policy.fleet import Fleet
-from gearshift.policy.plan import Capacity, Hold, Memory
+from gearshift.policy.plan import Capacity, Hold, Memory, ScaleMemory
 from gearshift.policy.rates import EngineRates
-from gearshift.policy.sizing import Sizing, Symptoms, sizing, symptoms
+from gearshift.policy.samples import Sample
+from gearshift.policy.sizing import Sizing, sizing
 from gearshift.policy.snapshot import Signal, Snapshot
+from gearshift.policy.symptoms import Symptoms, missed, symptoms
 from tests.unit.policy.build import NOW, UNKNOWN, metrics, pod, seasoned, snapshot, spec
 
 RATES = EngineRates(10_000.0, 0.01, 0.0001, request_seconds=0.1)
@@ -89,6 +91,50 @@ def test_what_waits_asks_for_pods(
 def test_what_waits_comes_on_top_of_demand() -> None:
     found = sized(moment(4, 8, prompt_tokens=1_000.0, waiting=8.0))
     assert (found.up, found.down, found.carry) == (5, 5, 1)
+
+
+def test_pods_that_just_came_did_not_make_the_queue() -> None:
+    views = [*(pod(n, waiting=9) for n in range(2)), *(pod(n, since=NOW - 10) for n in (2, 3))]
+    state = replace(moment(4), pods=tuple(views), metrics=metrics(requests=10))
+    values = {Signal.WAITING: 90.0, Signal.KV_USAGE: 0.0}
+    assert symptoms(replace(state, at=NOW), Fleet.of(state), values) == Symptoms(1, 4, 1)  # less waits than did
+    values = {Signal.WAITING: 20.0, Signal.KV_USAGE: 0.0}
+    assert symptoms(state, Fleet.of(state), values) == Symptoms(4, 4, 3)  # twice the two that are meant
+
+
+@pytest.mark.parametrize(
+    ("readings", "grown_seconds_ago", "expected"),
+    [
+        ({"ttft_p90": 1.6}, None, 5),
+        ({"itl_p90": 0.06}, None, 5),
+        ({"itl_p90": 0.06}, 121, 5),
+        ({"itl_p90": 0.06}, 119, 1),  # what that pod does is not known yet
+        ({"itl_p90": 0.04}, None, 1),
+    ],
+)
+def test_objectives_that_busy_pods_miss_ask_for_one_more(
+    readings: dict[str, Any], grown_seconds_ago: float | None, expected: int
+) -> None:
+    grown = None if grown_seconds_ago is None else NOW - grown_seconds_ago
+    memory = seasoned(scale=ScaleMemory(4, grown_at=grown))
+    state = moment(4, **readings)
+    values = {Signal.TTFT_P90: 0.1, Signal.ITL_P90: 0.01, **{Signal[name.upper()]: n for name, n in readings.items()}}
+    assert missed(state, memory, Fleet.of(state), values, 1.0) == expected
+    assert missed(state, memory, Fleet.of(state), values, 0.9) == 1  # idle pods miss it too
+
+
+def test_a_missed_objective_comes_on_top_of_demand_and_stays() -> None:
+    found = sized(moment(4, prompt_tokens=12_000.0, itl_p90=0.06))
+    assert (found.up, found.down, found.carry) == (5, 5, 5)
+
+
+def test_a_rise_beyond_chance_is_told_but_not_what_the_first_pods_were_given() -> None:
+    samples = tuple(Sample(NOW - ago, 0.1, 0) for ago in (80.0, 60.0, 40.0))
+    state = moment(4, prompt_tokens=20_000.0, requests=200)
+    memory = seasoned(scale=ScaleMemory(4, samples=samples))
+    assert sized(state, memory).rise == pytest.approx(2.4, abs=0.4)
+    begun = replace(state, pods=tuple(replace(each, since=NOW - 60) for each in state.pods))
+    assert sized(begun, memory).rise == 0.0
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ RATES = {Layout.TP: EngineRates(10_000.0, 0.01, 0.0001, 0.2)}
 @pytest.mark.parametrize(
     ("found", "spare", "expected"),
     [
-        (Sizing(2, 3, 1, SAMPLE), 0, (2, 3, 1)),
-        (Sizing(2, 3, 1, SAMPLE), 2, (4, 5, 1)),
+        (Sizing(2, 3, 1, sample=SAMPLE), 0, (2, 3, 1)),
+        (Sizing(2, 3, 1, sample=SAMPLE), 2, (4, 5, 1)),
         (Sizing(1, 3, 3), 2, (3, 3, 3)),
         (Sizing(1, 2, 1), 2, (3, 3, 1)),
         (Sizing(6, 4, 4), 2, (6, 4, 4)),
