@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Days that are recorded: a service that scales, one that changes layout, one with split roles that flips."""
+"""Days that are recorded: a service that scales, one that changes layout, one with split roles that flips, and one
+whose roles are split or Unified as the load is.
+"""
 
 import math
 from typing import Any, Final
@@ -35,6 +37,15 @@ SPECS: Final[dict[str, dict[str, Any]]] = {
     "flipping": {
         "pod": {"accelerators": 2},
         "roles": [{"name": "Prefill", "replicas": 2, "min": 1}, {"name": "Decode", "replicas": 2, "min": 1}],
+    },
+    "unifying": {
+        "pod": {"accelerators": 2},
+        "roles": [
+            {"name": "Prefill", "replicas": 2, "min": 0},
+            {"name": "Decode", "replicas": 2, "min": 0},
+            {"name": "Unified", "replicas": 0},
+        ],
+        "policy": {"window": "60s", "objectives": {"itl": "40ms"}},
     },
 }
 

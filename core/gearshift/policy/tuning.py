@@ -70,7 +70,7 @@ PROMPTS_DISTURB: Final = 0.2
 TRANSFER_SHARE: Final = 0.5
 """Share of the TTFT objective from which the arrival of a KV cache takes too long."""
 
-MEASURED_WINDOWS: Final = 1.0
+MEASURED_WINDOWS: Final = 2.0
 """Windows for which latencies and transfers must have spoken for, or against, Unified pods."""
 
 MODEL_WINDOWS: Final = 4.0

@@ -14,7 +14,7 @@ from gearshift.api import reasons
 from gearshift.api.vocabulary import Role, TransitionKind
 from gearshift.policy import carry, tuning
 from gearshift.policy.capacity import remembered
-from gearshift.policy.carry import Division, Load, Needed
+from gearshift.policy.carry import Division, Needed
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.plan import Hold, Memory
 from gearshift.policy.pressure import known
@@ -34,7 +34,8 @@ class Case:
     split: Division  # as split as the spec lets it be
     needed: Needed
     disturbed: bool  # prompts delay tokens on Unified pods
-    full: bool  # Unified pods were seen disturbed at this load, or not much above it
+    lately: bool  # Unified pods were disturbed, not long ago
+    full: bool  # and that at this load, or not much above it
     slow: bool  # KV caches take, or lately took, too long to arrive
     calm: bool  # objectives are held by far
 
@@ -57,16 +58,16 @@ def want(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Want:
     and ceilings let them be. Disturbed: the ITL of Unified pods misses its objective, and a fifth of the work is
     prompts. Full: Unified pods were seen disturbed at this load, or less than 1.7 times this load, within 60 windows.
     Slow: within 60 windows, KV caches took half of the TTFT objective to arrive. Easy: u >= 3, TTFT and ITL within 60 %
-    of their objectives, and 4 pods, which may split again under load.
+    of their objectives, no Unified pod disturbed within 60 windows, and 4 pods, which may split again under load.
 
     | disturbed | slow | full | u, s | wants |
     |---|---|---|---|---|
     | a signal is unknown | | | | Hold MetricsMissing |
     | any | any | any | rates of a pod unknown | Hold RatesUnknown: all stay as they are |
     | any | any | any | nothing is asked, or some pod starts | none |
-    | yes | no | any | u < 1.15 s | split: Interference |
+    | yes | no | any | 1 <= u < 1.15 s, or s >= 1.15 u | split: Interference |
     | yes | yes | any | any | none: one speaks against the other |
-    | yes | no | any | u >= 1.15 s | none: split pods would carry less |
+    | yes | no | any | u >= 1.15 s, or u < 1 | none: split pods carry less, or the load is too much for both |
     | no | yes | no | any | Unified: SlowTransfers |
     | no | no | no | u >= 1.15 s, or easy | Unified: DisaggregationLoses |
     | no | no | any | s >= 1.15 u, u < 1.5 | split: DisaggregationPays |
@@ -105,15 +106,20 @@ def _reason(case: Case) -> str | None:
     """Which row of `want` holds; None for the last ones."""
     unified, split = case.carried
     gains = unified >= tuning.ROLE_GAIN * split
+    pays = split >= tuning.ROLE_GAIN * unified
     if case.disturbed:
-        return None if case.slow or gains else reasons.INTERFERENCE
+        return reasons.INTERFERENCE if not case.slow and not gains and (pays or unified >= 1) else None
     if case.slow:
         return None if case.full else reasons.SLOW_TRANSFERS
-    easy = case.calm and unified >= tuning.UNIFIED_EASY and sum(case.now.values()) >= tuning.REVERSIBLE_PODS
-    if not case.full and (gains or easy):
+    if not case.full and (gains or _easy(case)):
         return reasons.DISAGGREGATION_LOSES
-    pays = split >= tuning.ROLE_GAIN * unified and unified < tuning.UNIFIED_SCARCE
-    return reasons.DISAGGREGATION_PAYS if pays else None
+    return reasons.DISAGGREGATION_PAYS if pays and unified < tuning.UNIFIED_SCARCE else None
+
+
+def _easy(case: Case) -> bool:
+    """Whether Unified pods carry the load with ease, and go on doing so as far as the past says."""
+    enough = case.carried[0] >= tuning.UNIFIED_EASY and sum(case.now.values()) >= tuning.REVERSIBLE_PODS
+    return case.calm and enough and not case.lately
 
 
 def step(case: Case, reason: str, donor: Role | None, receiver: Role | None) -> Want:
@@ -197,10 +203,10 @@ def judge(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Case | Hold:
     if unified is None or split is None:
         return STEADY
     disturbed = late.unified > 1 and needed.prompt_share >= tuning.PROMPTS_DISTURB
-    full = _full(snapshot, memory, fleet, asked, unified[Role.UNIFIED])
-    return Case(
-        now, unified, split, needed, disturbed, full, slow(snapshot, memory), late.service <= tuning.LIGHT_SHARE
-    )
+    seen = _seen(snapshot, memory, fleet)
+    full = seen is not None and asked.tokens / max(1, unified[Role.UNIFIED]) > tuning.LIGHT_SHARE * seen
+    calm = late.service <= tuning.LIGHT_SHARE
+    return Case(now, unified, split, needed, disturbed, seen is not None, full, slow(snapshot, memory), calm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +238,10 @@ def _division(snapshot: Snapshot, fleet: Fleet) -> Division | None:
     return Counter(going.get(pod.name, pod.role) for pod in fleet.live)
 
 
-def _full(snapshot: Snapshot, memory: Memory, fleet: Fleet, asked: Load, pods: int) -> bool:
-    """Whether so many Unified pods would be near what was seen to be too much for them."""
+def _seen(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> float | None:
+    """Tokens per second and pod at which Unified pods were disturbed, if they were."""
     parallelism = snapshot.spec.parallelism
-    seen = remembered(memory, Role.UNIFIED, fleet.layout(parallelism.layouts, parallelism.start), snapshot)
-    return seen is not None and asked.tokens / max(1, pods) > tuning.LIGHT_SHARE * seen
+    return remembered(memory, Role.UNIFIED, fleet.layout(parallelism.layouts, parallelism.start), snapshot)
 
 
 def slow(snapshot: Snapshot, memory: Memory) -> bool:

@@ -87,6 +87,8 @@ DISTURBED = {"itl": 0.06}
         (given((5, 0, 0), readings(7500, 3750, **DISTURBED)), seasoned(slow_transfers_at=NOW), STEADY),
         (given((4, 0, 0), readings(1000, 7000, **DISTURBED)), None, STEADY),
         (given((2, 0, 0), readings(3000, 3500, **DISTURBED)), None, STEADY),
+        (given((4, 0, 0), readings(11_000, 5500, **DISTURBED)), None, STEADY),
+        (given((4, 0, 0), readings(18_000, 2250, **DISTURBED)), None, (UNIFIED, PREFILL, reasons.INTERFERENCE)),
         (given((1, 2, 1), READING), seasoned(slow_transfers_at=NOW - 1799), (PREFILL, UNIFIED, reasons.SLOW_TRANSFERS)),
         (given((1, 2, 1), READING), seasoned(slow_transfers_at=NOW - 1801), (UNIFIED, PREFILL, PAYS)),
         (given((1, 1, 2), WRITING), None, (DECODE, UNIFIED, LOSES)),
@@ -94,7 +96,9 @@ DISTURBED = {"itl": 0.06}
         (given((1, 1, 1), EASY), None, STEADY),
         (given((1, 1, 2), readings(1000, 1000, ttft=1.0)), None, STEADY),
         (given((1, 1, 2), EASY), seasoned(capacity={"Unified/TP": Capacity(800.0, NOW)}), STEADY),
-        (given((1, 1, 2), EASY), seasoned(capacity={"Unified/TP": Capacity(900.0, NOW)}), (DECODE, UNIFIED, LOSES)),
+        (given((1, 1, 2), EASY), seasoned(capacity={"Unified/TP": Capacity(9000.0, NOW)}), STEADY),
+        (given((1, 1, 2), WRITING), seasoned(capacity={"Unified/TP": Capacity(3000.0, NOW)}), STEADY),
+        (given((1, 1, 2), WRITING), seasoned(capacity={"Unified/TP": Capacity(3400.0, NOW)}), (DECODE, UNIFIED, LOSES)),
         (given((4, 0, 0), READING), None, (UNIFIED, PREFILL, PAYS)),
         (given((4, 0, 0), EVEN), None, STEADY),
         (given((3, 1, 0), EVEN), None, (PREFILL, UNIFIED, LOSES)),
@@ -103,9 +107,11 @@ DISTURBED = {"itl": 0.06}
     ],
     ids=[
         "not all roles", "load unknown", "ITL unknown", "rates unknown", "nothing asked", "a pod starts", "disturbed",
-        "disturbed, slow", "disturbed by tokens", "disturbed, Unified carries more", "slow", "slow long ago",
+        "disturbed, slow", "disturbed by tokens", "disturbed, Unified carries more", "too much for both",
+        "too much for Unified", "slow", "slow long ago",
         "lopsided",
-        "easy", "too few to be easy", "easy by the model only", "easy, but full", "easy, not full", "split pays",
+        "easy", "too few to be easy", "easy by the model only", "easy, but full", "easy, but disturbed lately",
+        "lopsided, but full", "lopsided, not full", "split pays",
         "in between", "half a pair", "half a pair, split is as good", "the other half",
     ],
 )  # fmt: skip
@@ -121,8 +127,8 @@ def case(
     start, joined, parted = (
         dict(zip((UNIFIED, PREFILL, DECODE), pods, strict=True)) for pods in (now, unified, split_)
     )
-    flags = {"needed": Needed(1.0, 0.5, 0.5), "disturbed": False, "full": False, "slow": False, "calm": True}
-    return Case(start, joined, parted, **{**flags, **changes})
+    flags = {"disturbed": False, "lately": False, "full": False, "slow": False, "calm": True}
+    return Case(start, joined, parted, changes.pop("needed", Needed(1.0, 0.5, 0.5)), **{**flags, **changes})
 
 
 @pytest.mark.parametrize(
@@ -226,7 +232,7 @@ def test_slow_transfers(waiting: float | Reading, requests: float | Reading, exp
 
 
 def test_slow_transfers_make_pods_unified() -> None:
-    """From readings over memory to the order, after a window."""
+    """From readings over memory to the order, after two windows."""
     read = both(
         metrics(None, ttft_p90=1.0, itl_p90=0.02),
         metrics(PREFILL, prompt_tokens=9000),
@@ -237,16 +243,16 @@ def test_slow_transfers_make_pods_unified() -> None:
     assert [(each.to, each.reason) for each in plan.actions if isinstance(each, Transit)] == [
         ("Unified", reasons.SLOW_TRANSFERS)
     ]
-    short = fold(seasoned(evidence_since={"Role:Unified": NOW - 29}), state)
+    short = fold(seasoned(evidence_since={"Role:Unified": NOW - 59}), state)
     assert decide(state, short).reason == reasons.EVIDENCE_SHORT
 
 
 def test_the_model_must_speak_for_longer_than_what_is_measured() -> None:
-    """Four windows, and one for what is measured and for a pair that lacks its half."""
+    """Four windows, and two for what is measured and for a pair that lacks its half."""
     for state, windows in (
         (given((1, 1, 2), WRITING), 4.0),
-        (given((5, 0, 0), readings(7500, 3750, **DISTURBED)), 1.0),
-        (given((3, 1, 0), EVEN), 1.0),
+        (given((5, 0, 0), readings(7500, 3750, **DISTURBED)), 2.0),
+        (given((3, 1, 0), EVEN), 2.0),
     ):
         assert unified_verdict(state, seasoned(), Fleet.of(state)).windows == windows
 
