@@ -17,9 +17,9 @@ from gearshift.policy.fleet import Fleet
 from gearshift.policy.moves import usual_seconds
 from gearshift.policy.override import active_override
 from gearshift.policy.plan import Bridge, BridgeWish, Hold, Memory, Plan, Transit
-from gearshift.policy.pressure import Pressure, decode_pressure, prefill_pressure
+from gearshift.policy.pressure import Pressure, decode_pressure, known, prefill_pressure
 from gearshift.policy.role import carries, flips
-from gearshift.policy.snapshot import PodView, Snapshot
+from gearshift.policy.snapshot import PodView, Signal, Snapshot
 from gearshift.policy.startup import expected_seconds
 from gearshift.policy.verdict import STEADY, Source, Verdict, number
 
@@ -40,7 +40,7 @@ def wish(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> BridgeWish | Hold:
     | a pod of h starts, and will for long enough | p_h | n_d | d' | demand on d fits n_d - 1 pods | bridge |
     |---|---|---|---|---|---|
     | no, or it has had its bridge, or a pod is on its way to h | any | any | any | any | none |
-    | yes | < 0.9 | any | any | any | none: objectives hold |
+    | yes | < 0.9, or no pod of h serves and nothing runs on d | any | any | any | none: objectives hold |
     | yes | >= 0.9, or no pod of h serves | 1 | any | any | none: d would be gone |
     | yes | >= 0.9, or no pod of h serves | more | > 0.75 | any | none: d has no slack |
     | yes | >= 0.9, or no pod of h serves | more | <= 0.75 | no | none: KnownCapacity |
@@ -94,7 +94,7 @@ def _least(snapshot: Snapshot) -> float:
 def _lent(snapshot: Snapshot, memory: Memory, fleet: Fleet, receiver: Role) -> str | Hold:
     """Why the other role should lend a pod to ``receiver``, in words; or what keeps it from that."""
     donor = _OTHER[receiver]
-    hot = _pressure(snapshot, fleet, receiver)
+    hot = _heat(snapshot, fleet, receiver)
     if isinstance(hot, Hold) or hot < tuning.HOT:
         return hot if isinstance(hot, Hold) else STEADY
     donors = fleet.serving_roles.get(donor, 0)
@@ -109,10 +109,11 @@ def _lent(snapshot: Snapshot, memory: Memory, fleet: Fleet, receiver: Role) -> s
     return carries(snapshot, memory, fleet, donor) or words
 
 
-def _pressure(snapshot: Snapshot, fleet: Fleet, role: Role) -> float | Hold:
-    """Pressure of a role; the most where no pod of it serves."""
+def _heat(snapshot: Snapshot, fleet: Fleet, role: Role) -> float | Hold:
+    """Pressure of a role; where no pod of it serves, the most as soon as the other role serves requests for both."""
     if not fleet.serving_roles.get(role):
-        return tuning.PRESSURE_CAP
+        runs = known(snapshot.metrics, (Signal.RUNNING,), _OTHER[role])
+        return runs if isinstance(runs, Hold) else tuning.PRESSURE_CAP * (runs[Signal.RUNNING] > 0)
     found: Pressure | Hold = _PRESSURE[role](snapshot, fleet)
     return found if isinstance(found, Hold) else found.value
 
