@@ -4,7 +4,12 @@ and number of pods at the start. Synthetic traces (spikes, steps, days, long pro
 that nothing is tuned to one of them.
 
 Run: ``tools/run python bench/traces.py --traces FOLDER`` (the files of FOLDER that are Azure, Mooncake or AIBrix
-traces); ``--only TEXT`` plays the traces with that in their names.
+traces); ``--only PATTERN`` plays the traces whose names match.
+
+A static fleet of a simulation serves from second 0, whatever its size; a policy has only the pods that it starts with.
+So it is compared in two ways: with those, and with fleets that begin with as many pods as it does and are told their
+number at second 0 (``goodputOverEqualFromStart``): what is lost against them is the policy's doing, not that of the
+time that pods take to start.
 """
 
 import argparse
@@ -12,14 +17,19 @@ import json
 import math
 import random
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Final
 
 from gearshift.api.v1alpha1 import InferenceServiceSpec
+from gearshift.api.vocabulary import Layout, Role
 from gearshift.perf.profiles import LLAMA_3_70B_FP8_H200
-from gearshift.sim.fleet.controllers import controller
+from gearshift.policy.plan import CreatePod, Plan
+from gearshift.policy.snapshot import Snapshot
+from gearshift.sim.fleet.controllers import Controller, Ours, Static
 from gearshift.sim.fleet.outcome import Outcome
 from gearshift.sim.fleet.settings import FleetSettings
 from gearshift.sim.fleet.world import World
@@ -28,7 +38,7 @@ from gearshift.sim.load.traces import read_trace
 from gearshift.sim.reports.compare import rows
 
 MOST_PODS: Final = 8
-STARTS: Final = (1, 2, 3, 4)
+STARTS: Final = (1, 2, 4)
 SIZES: Final = (4, 8)
 ALL: Final = 1 << 31
 SETTINGS: Final = FleetSettings(profile=LLAMA_3_70B_FP8_H200, startup_seconds=60.0)
@@ -79,7 +89,30 @@ def synthetic() -> Iterator[tuple[str, Trace]]:
     }
     for name, (seconds, rate) in shapes.items():
         yield name, drawn(seconds, rate, 1200, 220)
+    for seed, usual in ((3, 1.0), (11, 0.25)):
+        yield f"bursts{seed}", drawn(3600, bursts(random.Random(seed), usual), 2048, 28)
+    yield "walk", drawn(3600, walk(random.Random(5)), 1200, 220)
     yield "long", drawn(1800, lambda at: 1.5 if at < 600 or at >= 1200 else 4.0, 6000, 200)
+
+
+def bursts(draw: random.Random, usual: float) -> Rate:
+    """Bursts of seconds to a minute, at random times and rates, over a usual rate: as code completion has them."""
+    ends, rates, at = [], [], 0.0
+    while at < 3600:
+        calm, burst = draw.expovariate(1 / 50), min(60.0, draw.expovariate(1 / 12))
+        ends += [at + calm, at + calm + burst]
+        rates += [usual, draw.uniform(4, 25)]
+        at += calm + burst
+    return lambda when: rates[min(bisect_right(ends, when), len(rates) - 1)]
+
+
+def walk(draw: random.Random) -> Rate:
+    """A rate that drifts at random, by a third each half minute, and tends back to 6 requests per second."""
+    rates, drift = [], 0.0
+    for _ in range(121):
+        rates.append(min(30.0, 6 * math.exp(drift)))
+        drift = 0.9 * drift + draw.gauss(0, 0.35)
+    return lambda when: rates[int(when // 30)]
 
 
 def drawn(seconds: float, rate: Rate, prompt_tokens: float, output_tokens: float) -> Trace:
@@ -105,33 +138,60 @@ def service(accelerators: int, pods: int) -> InferenceServiceSpec:
     )
 
 
-def play(policy: str, accelerators: int, pods: int, trace: Trace) -> Outcome:
-    """One run."""
-    chosen = controller(policy, 1, MOST_PODS, 16.0)
+@dataclass
+class Ordered:
+    """A fleet that begins with some pods, is told its number at once, and then stays as it is."""
+
+    name: str
+    first: int
+    pods: int
+
+    def initial(self, spec_roles: dict[Role, int]) -> dict[Role, int]:  # noqa: ARG002 - its own number counts
+        """Pods that serve at second 0."""
+        return {Role.UNIFIED: self.first}
+
+    def tick(self, snapshot: Snapshot) -> Plan:
+        """Makes what is missing."""
+        missing = range(len(snapshot.pods), self.pods)
+        return Plan("ordered", tuple(CreatePod(n, Role.UNIFIED, Layout.TP, "Ordered") for n in missing))
+
+
+def play(chosen: Controller, accelerators: int, pods: int, trace: Trace) -> Outcome:
+    """One run of a service that starts with ``pods``."""
     return World(service(accelerators, pods), SETTINGS, chosen, trace).run()
 
 
 def lines(name: str, accelerators: int, trace: Trace) -> Iterator[dict[str, Any]]:
-    """The figures of each start beside those of the static fleets."""
-    statics = [play(f"static:{pods}", accelerators, pods, trace) for pods in range(1, MOST_PODS + 1)]
-    for pods in STARTS:
-        figures = rows([*statics, play("ours", accelerators, pods, trace)])[-1]
-        kept = ("goodput", "gpuHours", "reversals", "actions", "bestStatic", "goodputOverBestStatic")
-        more = ("gpuHoursSavedOverBestStatic", "goodputOverEqualStatic")
-        start = {"trace": name, "accelerators": accelerators, "start": pods}
-        yield start | {key: figures[key] for key in (*kept, *more)}
+    """The figures of each start, that of the best static fleet among them, beside those of the static fleets."""
+    numbers = range(1, MOST_PODS + 1)
+    statics = [play(Static(f"static:{n}", {Role.UNIFIED: n}), accelerators, n, trace) for n in numbers]
+    best = max(numbers, key=lambda n: (statics[n - 1].good, -statics[n - 1].gpu_hours))
+    for pods in sorted({*STARTS, best}):
+        ours = play(Ours(), accelerators, pods, trace)
+        late = [play(Ordered(f"static:{n}", pods, n), accelerators, pods, trace) for n in numbers if n > pods]
+        yield {"trace": name, "accelerators": accelerators, "start": pods} | compared(ours, statics, late)
+
+
+def compared(ours: Outcome, statics: Sequence[Outcome], late: Sequence[Outcome]) -> dict[str, Any]:
+    """A run beside static fleets that serve from second 0, and beside those of which the last ones come ``late``."""
+    figures = rows([*statics, ours])[-1]
+    from_start = rows([*statics[: MOST_PODS - len(late)], *late, ours])[-1]["goodputOverEqualStatic"]
+    kept = ("goodput", "gpuHours", "reversals", "actions", "bestStatic", "goodputOverBestStatic")
+    more = ("gpuHoursSavedOverBestStatic", "goodputOverEqualStatic")
+    return {key: figures[key] for key in (*kept, *more)} | {"goodputOverEqualFromStart": from_start}
 
 
 def main() -> int:
     """Print a line for each case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--traces", type=Path, help="folder of public traces; synthetic ones only when left out")
-    parser.add_argument("--only", default="", help="traces with this in their names")
+    parser.add_argument("--only", default="*", help="traces whose names match, as a shell matches files")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="accelerators of a pod")
     arguments = parser.parse_args()
     found = [*(public(arguments.traces) if arguments.traces else ()), *synthetic()]
     for name, trace in found:
-        if arguments.only in name:
-            for accelerators in SIZES:
+        if fnmatch(name, arguments.only):
+            for accelerators in arguments.sizes:
                 for line in lines(name, accelerators, trace):
                     print(json.dumps(line), flush=True)
     return 0
