@@ -2,12 +2,13 @@
 """Reads signals from Prometheus. What can't be known is a reading without value that says why; never a zero."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from gearshift.api.v1alpha1.policyspec import Policy, SignalQuery
 from gearshift.api.vocabulary import MetricSignal, Role
+from gearshift.operator.batch import joined, parted
 from gearshift.operator.http import Http, HttpError
 from gearshift.operator.promql import QueryError, pinned
 from gearshift.policy.queries import Scope, queries
@@ -57,13 +58,45 @@ class Prometheus:
             return Reading(None, query=asked.query, why="the operator runs without --prometheus-url")
         if asked.problem:
             return Reading(None, query=asked.query, why=asked.problem)
-        form = {"query": asked.query, "time": f"{at:.3f}", "timeout": "5s"}
         try:
-            answer = await self._http.call("POST", f"{self._url}/api/v1/query", form=form, timeout_seconds=6.0)
+            body = await self._answer(asked.query, at)
         except HttpError as problem:
             return Reading(None, query=asked.query, why=str(problem))
         no_series = f"no series of the last {max_age_seconds:.0f} s" if asked.given else NO_SERIES
-        return reading(signal, answer.body, asked.query, at, max_age_seconds, no_series)
+        return reading(signal, body, asked.query, at, max_age_seconds, no_series)
+
+    async def read_all(self, asked: Mapping[Key, Question], at: float, max_age_seconds: float) -> Readings:
+        """Values of Gearshift's own queries and of those that the user gave.
+
+        The former are asked together. What Prometheus can't answer together is asked one by one, so that one query
+        that it refuses leaves only its own signal unknown; and so are those of a user, which may be of any kind.
+        """
+        own = {key: question for key, question in asked.items() if not question.given}
+        found = await self._read_together(own, at, max_age_seconds)
+        left = {key: question for key, question in asked.items() if key not in found}
+        answers = await asyncio.gather(*(self.read(key[0], each, at, max_age_seconds) for key, each in left.items()))
+        found |= dict(zip(left, answers, strict=True))
+        return {key: found[key] for key in asked}
+
+    async def _read_together(self, asked: Mapping[Key, Question], at: float, max_age_seconds: float) -> Readings:
+        """Readings of one request; none when Prometheus does not answer the queries together."""
+        if self._url is None or len(asked) < 2:
+            return {}
+        try:
+            body = await self._answer(joined([question.query for question in asked.values()]), at)
+        except HttpError as problem:
+            return {key: Reading(None, query=question.query, why=str(problem)) for key, question in asked.items()}
+        bodies = parted(body, len(asked)) or []
+        return {
+            key: reading(key[0], part, question.query, at, max_age_seconds)
+            for (key, question), part in zip(asked.items(), bodies, strict=False)
+        }
+
+    async def _answer(self, query: str, at: float) -> Any:
+        """Body of the answer to a query. Raises `HttpError`."""
+        form = {"query": query, "time": f"{at:.3f}", "timeout": "5s"}
+        answer = await self._http.call("POST", f"{self._url}/api/v1/query", form=form, timeout_seconds=6.0)
+        return answer.body
 
 
 class Signals:
@@ -84,10 +117,7 @@ class Signals:
         asked = {key: question for role, scope in scopes.items() for key, question in _own(role, scope).items()}
         asked |= _given(policy.queries, service, scopes)
         age = max(window, 4 * self._prometheus.scrape_seconds)
-        answers = await asyncio.gather(
-            *(self._prometheus.read(signal, question, at, age) for (signal, _), question in asked.items())
-        )
-        self._readings = dict(zip(asked, answers, strict=True))
+        self._readings = await self._prometheus.read_all(asked, at, age)
         self._asked, self._read_at = (scopes, policy.queries), at
         return self._readings
 

@@ -2,13 +2,15 @@
 """Every query of the policy, asked of a real Prometheus with the shipped configuration, answers the right number."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gearshift.policy.queries import Scope
-from gearshift.policy.readings import QUIET
+from gearshift.operator.batch import joined, parted
+from gearshift.policy.queries import Scope, queries
+from gearshift.policy.readings import QUIET, reading
 from gearshift.policy.snapshot import Reading, Signal
 from gscluster.waiting import wait_for
 from tests.functional.prometheus.harness import DEADLINE_SECONDS, SCRAPE_SECONDS, Exporter, Prometheus
@@ -179,3 +181,17 @@ def test_a_query_that_prometheus_refuses_is_unknown(prometheus: Prometheus) -> N
     """Its words are kept."""
     answer = prometheus.ask("sum(")
     assert answer["status"] == "error"
+
+
+def test_queries_that_are_asked_together_have_the_answers_that_each_has_alone(prometheus: Prometheus) -> None:
+    """Numbers, NaN, and no series."""
+    settled(prometheus, scope("chat-0", "chat-1"), Signal.PROMPT_TOKENS, 200)
+    scopes = (scope("chat-0", "chat-1"), scope("idle-0"), scope("mute-0"))
+    asked = [(signal, query) for each in scopes for signal, query in queries(each).items()]
+    at = time.time()
+    together = parted(prometheus.ask(joined([query for _, query in asked]), at), len(asked))
+    assert together is not None
+    for (signal, query), body in zip(asked, together, strict=True):
+        assert repr(reading(signal, body, query, at, WINDOW)) == repr(
+            reading(signal, prometheus.ask(query, at), query, at, WINDOW)
+        )

@@ -2,6 +2,8 @@
 """What is asked of Prometheus for a service, and what becomes of the answers to a user's queries."""
 
 import asyncio
+import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ from gearshift.api.v1alpha1.policyspec import Policy
 from gearshift.api.vocabulary import Layout, MetricSignal, PodPhase, Role
 from gearshift.operator.http import Http
 from gearshift.operator.prom import SIGNALS, Prometheus, Readings, Signals
+from gearshift.policy.queries import Scope, queries
 from gearshift.policy.snapshot import PodView, Signal
 
 AT = 1000.0
@@ -31,15 +34,27 @@ def policy(*queries: dict[str, str]) -> Policy:
     return Policy.model_validate({"queries": list(queries)})
 
 
+def parts(query: str) -> list[tuple[str, dict[str, str]]]:
+    """The queries that are asked together, with the labels of their series; one that is asked alone has none."""
+    found = re.findall(r'label_replace\(\((.*?)\), "gearshift_query", "(\d+)", "", ""\)(?: or |$)', query)
+    return [(each, {"gearshift_query": number}) for each, number in found] or [(query, {})]
+
+
 async def _read(
-    answers: Answers, looks: list[tuple[Policy, list[PodView], float]]
+    answers: Answers, looks: list[tuple[Policy, list[PodView], float]], *, alone: bool
 ) -> tuple[list[Readings], list[Form]]:
     forms: list[Form] = []
 
     async def query(request: web.Request) -> web.Response:
         form = {key: str(value) for key, value in (await request.post()).items()}
         forms.append(form)
-        result = [{"metric": {}, "value": [float(form["time"]), str(value)]} for value in answers(form["query"])]
+        if alone and len(parts(form["query"])) > 1:
+            return web.json_response({"status": "error", "error": "too much at once"}, status=422)
+        result = [
+            {"metric": labels, "value": [float(form["time"]), str(value)]}
+            for query, labels in parts(form["query"])
+            for value in answers(query)
+        ]
         return web.json_response({"status": "success", "data": {"resultType": "vector", "result": result}})
 
     app = web.Application()
@@ -55,9 +70,11 @@ async def _read(
         await runner.cleanup()
 
 
-def read(answers: Answers, *looks: tuple[Policy, list[PodView], float]) -> tuple[list[Readings], list[Form]]:
-    """Readings of each look, and the forms that Prometheus got."""
-    return asyncio.run(_read(answers, list(looks)))
+def read(
+    answers: Answers, *looks: tuple[Policy, list[PodView], float], alone: bool = False
+) -> tuple[list[Readings], list[Form]]:
+    """Readings of each look, and the forms that Prometheus got; ``alone``: it refuses queries that come together."""
+    return asyncio.run(_read(answers, list(looks), alone=alone))
 
 
 def fresh(selector: str) -> str:
@@ -86,7 +103,7 @@ def test_a_query_takes_the_place_of_the_own_one_in_its_scope_only() -> None:
     assert len(readings) == 3 * len(Signal)
     assert len(others) == len(readings) - 2
     assert {reading.value for reading in others.values()} == {1.0}
-    assert len(forms) == len(readings)
+    assert len(forms) == 1 + 2
     assert {form["timeout"] for form in forms} == {"5s"}
 
 
@@ -120,7 +137,30 @@ def test_other_queries_are_asked_at_once_and_the_same_ones_rest() -> None:
     looks = [(before, [pod(0)], AT), (before, [pod(0)], AT + 1), (after, [pod(0)], AT + 2), (after, [pod(0)], AT + 8)]
     readings, forms = read(by(mine=[9.0]), *looks)
     assert [found[Signal.WAITING, None].value for found in readings] == [1.0, 1.0, 9.0, 9.0]
-    assert len(forms) == 3 * 2 * len(Signal)
+    assert len(forms) == 1 + (1 + 1) + (1 + 1)
+
+
+def test_one_signal_that_is_unknown_leaves_the_others_that_are_asked_with_it() -> None:
+    """No series, several, none that is a number: each is told of its own signal, with its own query."""
+    answers = by(num_requests_running=[], kv_cache_usage_perc=[0.1, 0.2], time_to_first_token_seconds_bucket=[math.nan])
+    (readings,), forms = read(answers, (policy(), [pod(0)], AT))
+    said = {signal: reading.why for (signal, role), reading in readings.items() if role is None and reading.why}
+    assert said == {
+        Signal.RUNNING: "no series: too few pods report",
+        Signal.KV_USAGE: "2 series where one was expected",
+        Signal.TTFT_P90: "no requests in the window",
+    }
+    assert readings[Signal.RUNNING, None].query == queries(Scope("prod", ("chat-0",), 30.0))[Signal.RUNNING]
+    assert len(forms) == 1
+
+
+def test_what_is_not_answered_together_is_asked_one_by_one() -> None:
+    look = (policy(), [pod(0)], AT)
+    answers = by(num_requests_running=[], kv_cache_usage_perc=[0.5])
+    (together,), _ = read(answers, look)
+    (alone,), forms = read(answers, look, alone=True)
+    assert alone == together
+    assert len(forms) == 1 + len(alone)
 
 
 def test_a_query_that_is_not_asked_is_unknown() -> None:
