@@ -26,3 +26,7 @@ class Memo(Generic[A, R]):
         if self._last is None or self._last[0] is not part:
             self._last = (part, self._function(argument))
         return self._last[1]
+
+    def forget(self) -> None:
+        """Keep nothing: for answers that take more memory than they save time."""
+        self._last = None

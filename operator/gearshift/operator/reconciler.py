@@ -131,6 +131,7 @@ class Reconciler:
             _log.exception("%s: this is a defect; next try in %.1f s", _key(body), pause)
         self._tools.metrics.reconcile_seconds.labels(result).observe(self._pace.looked(began))
         self._tools.cost.looked()
+        self._status.forget()
         return pause
 
     async def _tick(self, body: Json) -> float:

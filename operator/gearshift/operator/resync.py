@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Full listings: what a new leader starts from, and what finds the deletions that a broken watch did not tell of."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -22,18 +23,33 @@ async def resync(kube: Kube, index: Index, namespaces: Sequence[str]) -> None:
     Raises:
         KubeError: a listing failed; what was listed before it is in the index.
     """
+    kinds = (_children(kube, index, namespaces, resource) for resource in CHILD_KINDS)
+    done = await asyncio.gather(
+        _nodes(kube, index), _pods(kube, index, namespaces), *kinds, return_exceptions=True
+    )  # side by side: at the start of a process the watches list, too, and each wait is one for them
+    for problem in done:
+        if problem is not None:
+            raise problem
+    known = {uid: version_of(body) for uid, body in index.services.items()}
+    services = _pages(kube, SERVICES_OF_INFERENCE, namespaces, None)
+    index.lose_services(await _unseen(known, index.put_service, services))  # last, for what it takes along
+
+
+async def _nodes(kube: Kube, index: Index) -> None:
     known = {name: record.version for name, record in index.nodes.items()}
     for name in await _unseen(known, index.put_node, kube.pages(NODES, None), "name"):
         index.drop_node(name)
+
+
+async def _pods(kube: Kube, index: Index, namespaces: Sequence[str]) -> None:
     known = {pod.uid: pod.version for pods in index.pods.values() for pod in pods.values()}
     index.lose_pods(await _unseen(known, index.put_pod, _pages(kube, PODS, namespaces, _OURS)))
-    for resource in CHILD_KINDS:
-        children = (child for children in index.children.values() for child in children.values())
-        known = {child.uid: child.version for child in children if child.kind == resource.kind}
-        index.lose_children(await _unseen(known, index.put_child, _pages(kube, resource, namespaces, _OURS)))
-    known = {uid: version_of(body) for uid, body in index.services.items()}
-    services = _pages(kube, SERVICES_OF_INFERENCE, namespaces, None)
-    index.lose_services(await _unseen(known, index.put_service, services))
+
+
+async def _children(kube: Kube, index: Index, namespaces: Sequence[str], resource: Resource) -> None:
+    children = (child for children in index.children.values() for child in children.values())
+    known = {child.uid: child.version for child in children if child.kind == resource.kind}
+    index.lose_children(await _unseen(known, index.put_child, _pages(kube, resource, namespaces, _OURS)))
 
 
 async def _unseen(
