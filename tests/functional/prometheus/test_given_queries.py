@@ -4,7 +4,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -80,25 +80,32 @@ def read(prometheus: Prometheus, service: str, **queries: str) -> Readings:
     return asyncio.run(ask())
 
 
-def value(answer: object) -> float:
-    """The one number of an answer of Prometheus."""
+def value(answer: object) -> float | None:
+    """The one number of an answer of Prometheus; None without one."""
     assert isinstance(answer, dict)
-    (entry,) = answer["data"]["result"]
-    return float(entry["value"][1])
+    found = [float(entry["value"][1]) for entry in answer["data"]["result"]]
+    assert len(found) <= 1, found
+    return found[0] if found else None
+
+
+def answered(look: Callable[[], float | None]) -> float:
+    """The first answer: a busy machine may scrape nothing for a window."""
+    found: list[float] = []
+
+    def known() -> bool:
+        found.extend(number for number in [look()] if number is not None)
+        return bool(found)
+
+    wait_for(known, "an answer", timeout_seconds=DEADLINE_SECONDS)
+    return found[0]
 
 
 def test_a_query_takes_the_place_of_the_own_one(prometheus: Prometheus) -> None:
     """Its answer is the reading; signals without one, and other scopes, are read as ever."""
     mine = 'sum(avg_over_time(vllm:num_requests_running{pod=~"$pods",service="$service"}[$window])) * 3'
-    wait_for(
-        lambda: read(prometheus, "chat")[Signal.RUNNING, None].value == RUNNING,
-        "the own query to have its answer",
-        timeout_seconds=DEADLINE_SECONDS,
-    )
-    readings = read(prometheus, "chat", Running=mine)
-    assert readings[Signal.RUNNING, None].value == 3 * RUNNING
-    assert readings[Signal.RUNNING, Role.UNIFIED].value == RUNNING
-    assert readings[Signal.WAITING, None].value == 0
+    expected = {(Signal.RUNNING, None): 3 * RUNNING, (Signal.RUNNING, Role.UNIFIED): RUNNING, (Signal.WAITING, None): 0}
+    for key, number in expected.items():
+        assert answered(lambda key=key: read(prometheus, "chat", Running=mine)[key].value) == number  # type: ignore[misc]
 
 
 @pytest.mark.parametrize(
@@ -120,9 +127,18 @@ def test_a_query_takes_the_place_of_the_own_one(prometheus: Prometheus) -> None:
 def test_no_query_reads_another_namespace(prometheus: Prometheus, query: str) -> None:
     """Asked as it stands, each of them tells what happens there; asked for a service, none does."""
     unpinned = query.replace("$window", "6s")
-    assert value(prometheus.ask(unpinned)) >= OTHERS
-    reading = read(prometheus, "chat", Running=query)[Signal.RUNNING, None]
-    assert reading.value == RUNNING, reading.why
+
+    def there() -> bool:
+        return (value(prometheus.ask(unpinned)) or 0) >= OTHERS
+
+    def own() -> bool:
+        """The steps of a subquery may be older than the first sample of the live source."""
+        reading = read(prometheus, "chat", Running=query)[Signal.RUNNING, None]
+        assert reading.value is None or reading.value <= RUNNING, reading
+        return reading.value == RUNNING
+
+    wait_for(there, "the other namespace to be seen", timeout_seconds=DEADLINE_SECONDS)
+    wait_for(own, "what the own namespace has", timeout_seconds=DEADLINE_SECONDS)
 
 
 def test_a_query_that_names_another_namespace_is_not_asked(prometheus: Prometheus) -> None:
