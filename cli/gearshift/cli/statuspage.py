@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from gearshift.api import conditions
-from gearshift.api.v1alpha1.status import PodStatus, StartupStatus, TransitionRecord
+from gearshift.api.v1alpha1.status import BridgeStatus, PodStatus, StartupStatus, TransitionRecord
 from gearshift.cli.output import age, counted, pairs, shortened, span, table
 from gearshift.cli.service import Json, Service
 from gearshift.cli.words import approval_words, decision_words, hold_words, order_words, transition_words, unseen
@@ -32,8 +32,8 @@ def facts(service: Service, now: datetime) -> Json:
     """The same for machines: names as in the API."""
     status = service.status.dump()
     shown = (
-        "conditions", "replicas", "readyReplicas", "layout", "split", "url", "load", "startup", "roles", "pods",
-        "podSummary",
+        "conditions", "replicas", "readyReplicas", "layout", "split", "url", "load", "startup", "roles", "bridges",
+        "pods", "podSummary",
     )  # fmt: skip
     moving = ("transition", "lastDecision")
     order = service.order
@@ -67,6 +67,7 @@ def _head(service: Service, now: datetime) -> list[str]:
         ("Override", order_words(service, now)),
         *([("Approved", approval_words(service.approval, now))] if service.approval is not None else []),
         ("Transition", "none" if moving is None else _moving(moving, now)),
+        *[("Bridge", _bridge(bridge)) for bridge in status.bridges],
         ("Decision", "none yet" if decision is None else decision_words(decision)),
         *([("Plan", f"{decision.plan}, for {age(decision.at, now)}")] if decision is not None else []),
         *([("Start-up", _startup(status.startup))] if status.startup is not None else []),
@@ -75,6 +76,10 @@ def _head(service: Service, now: datetime) -> list[str]:
         *([("Note", service.said.problem)] if service.said.problem else []),
     ]
     return pairs(items)
+
+
+def _bridge(bridge: BridgeStatus) -> str:
+    return f"{bridge.pod} as {bridge.to} in the place of {bridge.awaits}, which starts: {bridge.phase}"
 
 
 def _startup(startup: StartupStatus) -> str:

@@ -73,6 +73,10 @@ STARTED                AGE   POD      KIND     FROM   TO   RESULT       TOOK    
 """  # noqa: E501
 HOLD = {"annotations": {"gearshift.dev/hold": "true"}}
 ORDER = {"override": {"layout": "DP", "until": "2026-12-01T12:30:00Z"}}
+BRIDGE = {
+    "pod": "chat-1", "uid": "u1", "from": "Decode", "to": "Prefill", "awaits": "chat-2", "awaitsUID": "u2",
+    "phase": "Going",
+}  # fmt: skip
 RUNNING = record(id="c-chat-0", pod="chat-0", startedAt="2026-12-01T11:59:57Z", phase="Draining", result="Running")
 FINAL = record(result="Failed", reason="EngineLost", message="rank 3", retryable=False)
 BACK = record(
@@ -131,6 +135,10 @@ def test_history() -> None:
         (
             {"status": {"transition": RUNNING}},
             "Transition:  Layout of chat-0: TP -> DP, Draining, began 3s ago",
+        ),
+        (
+            {"status": {"bridges": [BRIDGE]}},
+            "Bridge:      chat-1 as Prefill in the place of chat-2, which starts: Going",
         ),
         (
             {
