@@ -2,6 +2,7 @@
 """Queries of users, asked of a real Prometheus that holds series of several namespaces."""
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -54,14 +55,13 @@ def prometheus(exporters: list[Exporter], tmp_path_factory: pytest.TempPathFacto
         pod("dead-0", exporters[2].port, service="dead"),
     ]
     file.write_text(json.dumps(targets(pods)))
-    running = Prometheus(folder, file)
-    wait_for(
-        lambda: len(running.labels('vllm:num_requests_running{pod="chat-0"}')) == 2,
-        "both namespaces to be scraped",
-        timeout_seconds=DEADLINE_SECONDS,
-    )
-    yield running
-    running.close()
+    with contextlib.closing(Prometheus(folder, file)) as running:
+        wait_for(
+            lambda: len(running.labels('vllm:num_requests_running{pod="chat-0"}')) == 2,
+            "both namespaces to be scraped",
+            timeout_seconds=DEADLINE_SECONDS,
+        )
+        yield running
 
 
 def read(prometheus: Prometheus, service: str, **queries: str) -> Readings:
