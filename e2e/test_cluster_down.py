@@ -16,7 +16,7 @@ def test_down_leaves_nothing_and_spares_the_other_cluster(own_cluster: Cluster) 
     second = lifecycle.up(SETTINGS).cluster
     try:
         second.kubectl.apply(probes.namespace("probe"), probes.server_pod("server", "probe"))
-        second.kubectl("wait", "--for=condition=Ready", "pod/server", "-n", "probe", "--timeout=60s")
+        second.kubectl("wait", "--for=condition=Ready", "pod/server", "-n", "probe", "--timeout=170s")
         assert second.addresses != own_cluster.addresses
         present = leaks.report(SETTINGS.name, second.addresses)
     finally:

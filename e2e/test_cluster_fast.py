@@ -40,7 +40,7 @@ def test_with_controllers_an_owner_takes_what_it_owns_along(fast_api_server: Fas
     metadata = {"name": "owned", "namespace": "default", "ownerReferences": [reference]}
     kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
     kubectl("delete", "configmap", "owner")
-    kubectl("wait", "--for=delete", "configmap/owned", "--timeout=30s")
+    kubectl("wait", "--for=delete", "configmap/owned", "--timeout=170s")
 
 
 def test_its_api_server_can_be_taken_away_and_brought_back() -> None:

@@ -22,7 +22,7 @@ def server(own_cluster: Cluster) -> Iterator[None]:
     own_cluster.kubectl.apply(
         probes.namespace(NAMESPACE), probes.server_pod("server", NAMESPACE, node="node-2", gpus=8)
     )
-    own_cluster.kubectl("wait", "--for=condition=Ready", "pod/server", "-n", NAMESPACE, "--timeout=60s")
+    own_cluster.kubectl("wait", "--for=condition=Ready", "pod/server", "-n", NAMESPACE, "--timeout=170s")
     yield
     own_cluster.kubectl("delete", "namespace", NAMESPACE)
 

@@ -24,7 +24,7 @@ def namespace(cluster: Cluster | ExistingCluster) -> Iterator[None]:
 
 def test_a_restricted_pod_gets_its_gpus_and_runs_as_its_user(cluster: Cluster | ExistingCluster) -> None:
     cluster.kubectl.apply(probes.server_pod("server", NAMESPACE, gpus=8))
-    cluster.kubectl("wait", "--for=condition=Ready", "pod/server", "-n", NAMESPACE, "--timeout=60s")
+    cluster.kubectl("wait", "--for=condition=Ready", "pod/server", "-n", NAMESPACE, "--timeout=170s")
     user_id = cluster.kubectl("exec", "-n", NAMESPACE, "server", "--", "id", "-u")
     assert user_id.strip() == str(probes.USER_ID)
 

@@ -31,7 +31,7 @@ def server_pod(name: str, namespace_name: str, *, node: str | None = None, gpus:
         "image": IMAGE,
         "command": ["python", "-c", SERVER],
         "resources": {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {},
-        "readinessProbe": {"httpGet": {"path": "/", "port": PORT}, "periodSeconds": 1},
+        "readinessProbe": {"httpGet": {"path": "/", "port": PORT}, "periodSeconds": 1, "timeoutSeconds": 5},
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,

@@ -2,6 +2,7 @@
 """What a user does with an ``InferenceService`` by ``kubectl``: apply, wait, look, patch, delete."""
 
 import json
+import urllib.request
 from collections.abc import Callable
 from typing import Any
 
@@ -54,7 +55,7 @@ class Service:
         wait_for(holds, f"{self.namespace}/{self.name}: {what}", timeout_seconds=timeout_seconds, interval_seconds=0.2)
         return last[0]
 
-    def wait_field(self, path: str, value: str, timeout_seconds: int = 60) -> None:
+    def wait_field(self, path: str, value: str, timeout_seconds: int = 180) -> None:
         """Return when the field at a JSONPath has a value; it is watched, not polled."""
         words = ["wait", f"{RESOURCE}/{self.name}", f"--for=jsonpath={path}={value}", f"--timeout={timeout_seconds}s"]
         self.kubectl(*self._words(*words), timeout_seconds=timeout_seconds + 10)
@@ -104,7 +105,20 @@ class Service:
         found = self.kubectl.json(*self._words("get", "service", names.router_name(self.name)))
         return f"http://{found['spec']['clusterIP']}:{found['spec']['ports'][0]['port']}"
 
+    def wait_reachable(self, timeout_seconds: float = 180) -> None:
+        """Return when its router answers here: kube-proxy hears of a ready pod a moment after everyone else."""
+        url = f"{self.url()}/health"
+        wait_for(lambda: _answers(url), f"{url} to answer", timeout_seconds=timeout_seconds)
+
     def delete(self, timeout_seconds: int = 120) -> None:
         """Delete it and return when the object and its pods are gone."""
         words = ["delete", RESOURCE, self.name, "--cascade=foreground", f"--timeout={timeout_seconds}s"]
         self.kubectl(*self._words(*words), timeout_seconds=timeout_seconds + 10)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False

@@ -31,11 +31,12 @@ class Space:
         """Manifest of a service on the Simulated engine, in this namespace."""
         return manifests.simulated(name, self.name, args=args, **parts)
 
-    def serve(self, name: str, *, args: list[str] | None = None, timeout_seconds: int = 120, **parts: Any) -> Service:
+    def serve(self, name: str, *, args: list[str] | None = None, timeout_seconds: int = 300, **parts: Any) -> Service:
         """Apply such a service; return when it and all its pods are ready."""
         service = self.apply(self.simulated(name, args=args, **parts))
         service.wait_ready(timeout_seconds)
         service.wait_settled(timeout_seconds)
+        service.wait_reachable()
         return service
 
     def mount(self, name: str, folder: Path) -> None:
