@@ -14,6 +14,7 @@ from gearshift.api import reasons
 from gearshift.api.v1alpha1 import InferenceServiceSpec
 from gearshift.api.vocabulary import Role
 from gearshift.policy import tuning
+from gearshift.policy.demand import computed
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.plan import Hold
 from gearshift.policy.pressure import known
@@ -72,9 +73,8 @@ def load(snapshot: Snapshot, fleet: Fleet) -> Load | Hold:
         values = known(snapshot.metrics, (Signal.WAITING, Signal.PROMPT_TOKENS, Signal.GENERATION_TOKENS), role)
         if isinstance(values, Hold):
             return values
-        hits = snapshot.metrics.value(Signal.PREFIX_HITS, role) or 0.0
         if role is not Role.DECODE:
-            prompts += values[Signal.PROMPT_TOKENS] * (1 - min(max(hits, 0.0), 1.0))
+            prompts += computed(snapshot, values[Signal.PROMPT_TOKENS], role)
             tokens += values[Signal.PROMPT_TOKENS]
         if role is not Role.PREFILL:
             generated += values[Signal.GENERATION_TOKENS]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from gearshift.api.vocabulary import Role
 from gearshift.policy import tuning
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.plan import Memory
@@ -51,9 +52,12 @@ def demand(
     return Demand(work, usual, ahead, backlog, each, waiting)
 
 
-def computed(snapshot: Snapshot, prompt_tokens: float) -> float:
-    """Prompt tokens that are computed: those in the prefix cache are not. An unknown share of hits is none."""
-    hits = snapshot.metrics.value(Signal.PREFIX_HITS) or 0.0
+def computed(snapshot: Snapshot, prompt_tokens: float, role: Role | None = None) -> float:
+    """Prompt tokens that are computed: those in the prefix cache are not. An unknown share of hits is none.
+
+    ``role`` is whose prompt tokens they are, None: the whole service's.
+    """
+    hits = snapshot.metrics.value(Signal.PREFIX_HITS, role) or 0.0
     return prompt_tokens * (1 - min(max(hits, 0.0), 1.0))
 
 

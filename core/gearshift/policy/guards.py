@@ -3,13 +3,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from statistics import median
 
 from gearshift.api import reasons
 from gearshift.api.vocabulary import Layout, Role, TransitionKind
 from gearshift.policy import layout, role, tuning
 from gearshift.policy.fleet import Fleet
-from gearshift.policy.moves import Change, latest_moves
+from gearshift.policy.moves import Change, latest_moves, usual_seconds
 from gearshift.policy.plan import Hold, Memory, Move, Transit
 from gearshift.policy.snapshot import Ended, PodView, Snapshot
 from gearshift.policy.targets import ceiling
@@ -85,20 +84,16 @@ def dwell(context: Context, transit: Transit) -> Hold | None:
 def transition_cost(context: Context, transit: Transit) -> Hold | None:
     """A pod keeps what it has long enough that changes take little of its time: see `tuning.COST_SPANS`.
 
-    What a change takes, draining included, is the median of those of its kind that status tells.
-
     | changes of this kind | the pod last changed | veto |
     |---|---|---|
     | none committed | any | no |
     | took 4 s | less than 20 s ago | yes |
     | took 4 s | 20 s ago | no |
     """
-    kind = transit.kind
-    took = [each.seconds for each in context.snapshot.ended if each.kind is kind and not each.failed]
-    if not took:
+    cost = usual_seconds(context.snapshot, transit.kind)
+    if cost is None:
         return None
-    cost = median(took)
-    what = f"changes of {kind} take {number(cost)} s; {transit.pod} last changed"
+    what = f"changes of {transit.kind} take {number(cost)} s; {transit.pod} last changed"
     return _not_before(
         context.snapshot.at, _changed_at(context, transit), tuning.COST_SPANS * cost, reasons.TRANSITION_COST, what
     )

@@ -8,6 +8,7 @@ from gearshift.api import reasons
 from gearshift.api.vocabulary import Layout, TransitionKind
 from gearshift.policy import tuning
 from gearshift.policy.capacity import rate_per_pod, remembered
+from gearshift.policy.demand import computed
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.plan import Hold, Memory, Transit
 from gearshift.policy.rolelayout import free
@@ -47,7 +48,7 @@ def want(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Want | Hold:
     load = service_load(snapshot, fleet)
     if isinstance(load, Hold):
         return load
-    fast, quick = _first(snapshot, THROUGHPUT_ORDER), _first(snapshot, LATENCY_ORDER)
+    fast, quick = _allowed(snapshot, THROUGHPUT_ORDER)[0], _allowed(snapshot, LATENCY_ORDER)[0]
     if fast is quick:
         return Want(fast, reasons.PREFERRED_LAYOUT, f"{fast} is the best allowed layout at any load", load.inputs)
     if load.load is Load.BUSY:
@@ -61,7 +62,7 @@ def want(snapshot: Snapshot, memory: Memory, fleet: Fleet) -> Want | Hold:
 
 def _busy(snapshot: Snapshot, load: ServiceLoad) -> Want:
     lengths = prompt_tokens(snapshot)
-    order = [layout for layout in THROUGHPUT_ORDER if layout in snapshot.spec.parallelism.layouts]
+    order = _allowed(snapshot, THROUGHPUT_ORDER)
     target = next((layout for layout in order if in_time(snapshot, layout, lengths)), order[0])
     message = f"{number(load.waiting)} requests wait per pod"
     if lengths is None:
@@ -74,10 +75,8 @@ def _busy(snapshot: Snapshot, load: ServiceLoad) -> Want:
 
 def prompt_tokens(snapshot: Snapshot) -> float | None:
     """Tokens of a prompt in the mean, those in the prefix cache left out; None where that is unknown."""
-    tokens, requests, hits = (
-        snapshot.metrics.value(signal) for signal in (Signal.PROMPT_TOKENS, Signal.REQUESTS, Signal.PREFIX_HITS)
-    )
-    return tokens * (1 - (hits or 0.0)) / requests if tokens is not None and requests else None
+    tokens, requests = (snapshot.metrics.value(signal) for signal in (Signal.PROMPT_TOKENS, Signal.REQUESTS))
+    return computed(snapshot, tokens) / requests if tokens is not None and requests else None
 
 
 def in_time(snapshot: Snapshot, layout: Layout, prompt: float | None) -> bool:
@@ -119,8 +118,8 @@ def _stay(load: ServiceLoad, reason: str, message: str) -> Want:
     return Want(None, reason, message, load.inputs)
 
 
-def _first(snapshot: Snapshot, order: tuple[Layout, ...]) -> Layout:
-    return next(layout for layout in order if layout in snapshot.spec.parallelism.layouts)
+def _allowed(snapshot: Snapshot, order: tuple[Layout, ...]) -> list[Layout]:
+    return [layout for layout in order if layout in snapshot.spec.parallelism.layouts]
 
 
 def evidence_key(target: Layout) -> str:

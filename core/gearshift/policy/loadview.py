@@ -9,6 +9,7 @@ from math import floor, log10
 from gearshift.api.v1alpha1.status import LoadStatus, PhaseLoad
 from gearshift.api.vocabulary import Role
 from gearshift.policy.capacity import remembered
+from gearshift.policy.demand import computed
 from gearshift.policy.fleet import Fleet
 from gearshift.policy.history import moment
 from gearshift.policy.plan import Memory
@@ -70,8 +71,7 @@ def demand(snapshot: Snapshot, phase: Role) -> float | None:
     tokens = snapshot.metrics.value(_PHASES[phase], scope)
     if tokens is None or phase is Role.DECODE:
         return tokens
-    hits = snapshot.metrics.value(Signal.PREFIX_HITS, scope) or 0.0
-    return tokens * (1 - min(max(hits, 0.0), 1.0))
+    return computed(snapshot, tokens, scope)
 
 
 def capacity(snapshot: Snapshot, memory: Memory, fleet: Fleet, phase: Role) -> float | None:
